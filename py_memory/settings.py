@@ -1,0 +1,90 @@
+"""Settings of a memory, with their defaults and bounds; unknown names are refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from py_memory.errors import InvalidArgument
+
+_KIB = 1024
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be tuned when a memory is opened. Sizes are bytes, times milliseconds."""
+
+    max_text_bytes: int = 1 * _MIB
+    max_blob_bytes: int = 64 * _MIB
+    max_json_bytes: int = 256 * _KIB
+    max_json_depth: int = 32
+    exact_weight: float = 1.0
+    near_weight: float = 0.7
+    meaning_weight: float = 0.3
+    relevance_floor: float = 0.5
+    strength_floor: float = 0.6
+    min_score: float = 0.3
+    near_window_ms: int = 3_600_000
+    base_score: float = 5.0
+    decay_rate: float = 0.9
+    half_life_hours: float = 720.0
+    half_life_hours_short: float = 24.0
+    access_bonus: float = 0.5
+    access_bonus_max: float = 2.0
+    working_ttl_seconds: int = 3_600
+    posting_budget: int = 30_000
+    neighbour_pause_ms: int = 1_800_000
+
+
+_UNIT = frozenset(
+    ("exact_weight", "near_weight", "meaning_weight", "relevance_floor", "strength_floor")
+)
+_POSITIVE = frozenset(
+    (
+        "max_text_bytes",
+        "max_blob_bytes",
+        "max_json_bytes",
+        "max_json_depth",
+        "half_life_hours",
+        "half_life_hours_short",
+        "posting_budget",
+    )
+)
+_LIMITS = {"base_score": (1.0, 10.0), "decay_rate": (0.0, 1.0), "max_json_depth": (1, 64)}
+
+
+def settings_of(given: Mapping[str, Any] | Settings | None) -> Settings:
+    """Return the defaults with the given values put in.
+
+    Raises:
+        InvalidArgument: A name is unknown, or a value is outside its bounds.
+    """
+    if given is None:
+        return Settings()
+    if isinstance(given, Settings):
+        return given
+    if not isinstance(given, Mapping):
+        message = "'settings' must be a mapping of setting names to numbers."
+        raise InvalidArgument(message, option="settings")
+    kinds = {field.name: type(field.default) for field in fields(Settings)}
+    values: dict[str, int | float] = {}
+    for name, value in given.items():
+        if name not in kinds:
+            message = f"There is no setting of that name; known are: {', '.join(sorted(kinds))}."
+            raise InvalidArgument(message, option="settings")
+        values[name] = _number(name, value, kinds[name])
+    return replace(Settings(), **values)  # type: ignore[arg-type]  # kinds checked above
+
+
+def _number(name: str, value: object, kind: type) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        message = f"The setting '{name}' must be a number."
+        raise InvalidArgument(message, option=name)
+    low, high = _LIMITS.get(name, (0.0, 1.0 if name in _UNIT else 2.0**53))
+    if not low <= value <= high or (name in _POSITIVE and value == 0):
+        message = f"The setting '{name}' must be between {low:g} and {high:g}."
+        raise InvalidArgument(message, option=name)
+    if kind is int and value != int(value):
+        message = f"The setting '{name}' must be a whole number."
+        raise InvalidArgument(message, option=name)
+    return kind(value)  # type: ignore[no-any-return]  # int or float, by the field's default
