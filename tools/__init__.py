@@ -1,0 +1,1 @@
+"""The rooms of build.py: environment, wheel, runtime, dist, server, tests."""

@@ -1,0 +1,272 @@
+"""Everything that has to be there before the build: Python packages, npm packages, a browser.
+
+Standard library only: this runs before anything is installed. Each step leaves a stamp, so that a second
+run looks and goes on.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.locking import exclusive
+
+OLDEST_NODE = 20
+# Newer Pythons bring the current pyodide-build; 3.11 is served by an older one.
+PREFERRED_PYTHON = (3, 12)
+OLDEST_PYTHON = (3, 11)
+
+_PROBE = """
+import json, sys
+import ensurepip, sqlite3, ssl, venv
+sqlite3.connect(":memory:").execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+final = sys.version_info.releaselevel == "final" and sys.implementation.name == "cpython"
+print(json.dumps([final, *sys.version_info[:3]]))
+"""
+
+
+class MissingError(Exception):
+    """A tool is missing; the message names it and the way to get it."""
+
+
+def say(message: str) -> None:
+    """Tell the person at the terminal what is being done."""
+    print(f"build: {message}", flush=True)
+
+
+def venv_python(root: Path) -> Path:
+    """Return the interpreter of the project's virtual environment."""
+    folder = root / ".venv"
+    return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python"
+
+
+def prepare(root: Path, *, browser: bool) -> Path:
+    """Set up what is missing and return the interpreter that has the packages.
+
+    Raises:
+        MissingError: a tool that this script cannot install itself is missing.
+    """
+    with exclusive(root / ".cache" / "environment.lock"):
+        python = _prepare_python(root)
+        _prepare_node(root)
+        if browser:
+            _prepare_browser(root, python)
+    return python
+
+
+def digest(*paths: Path) -> str:
+    """Return one sha256 over the contents of several files."""
+    total = hashlib.sha256()
+    for path in paths:
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def run(command: list[str], *, cwd: Path, failure: str, env: dict[str, str] | None = None) -> str:
+    """Run a tool and return what it printed.
+
+    Raises:
+        MissingError: it failed; the message is `failure` with what the tool said last.
+    """
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.strip().splitlines()[-30:])
+        raise MissingError(f"{failure}\n{tail}")
+    return done.stdout
+
+
+def _python_candidates() -> Iterator[str]:
+    """Yield interpreters that may be on this machine, in no particular order."""
+    for minor in range(12, 20):
+        found = shutil.which(f"python3.{minor}")
+        if found:
+            yield found
+    for name in ("python3", "python"):
+        found = shutil.which(name)
+        if found:
+            yield found
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    for version in sorted(pyenv.glob("3.*")):
+        yield str(version / "bin" / "python")
+    uv = shutil.which("uv")
+    if uv:
+        found = subprocess.run(
+            [uv, "python", "find", "--no-project", ">=3.12"],
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        ).stdout.strip()
+        if found:
+            yield found
+    launcher = shutil.which("py") if os.name == "nt" else None
+    if launcher:
+        listed = subprocess.run([launcher, "-0p"], capture_output=True, encoding="utf-8", check=False).stdout
+        for line in listed.splitlines():
+            if line.strip():
+                yield line.split()[-1]
+
+
+def _probe(python: str) -> tuple[int, int, int] | None:
+    """Return the version of an interpreter that can carry the build, None for any other."""
+    try:
+        done = subprocess.run(
+            [python, "-I", "-c", _PROBE], capture_output=True, encoding="utf-8", timeout=30, check=False
+        )
+        final, *version = json.loads(done.stdout) if done.returncode == 0 else (False, 0, 0, 0)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return (version[0], version[1], version[2]) if final else None
+
+
+def find_python() -> tuple[str, tuple[int, int, int]]:
+    """Return the newest interpreter from 3.12 on, else the one that runs this.
+
+    Raises:
+        MissingError: none can make a virtual environment with SQLite's full-text search.
+    """
+    here = getattr(sys, "_base_executable", None) or sys.executable
+    found: dict[str, tuple[int, int, int]] = {}
+    for candidate in dict.fromkeys([here, *_python_candidates()]):
+        version = _probe(candidate)
+        if version is not None and version >= OLDEST_PYTHON:
+            found[candidate] = version
+    newer = {path: version for path, version in found.items() if version >= PREFERRED_PYTHON}
+    usable = newer or found
+    if not usable:
+        raise MissingError(
+            "no Python >= 3.11 with venv, ssl and SQLite's FTS5 was found; "
+            "get it from python.org, or on Debian: apt-get install python3-venv"
+        )
+    best = max(usable, key=lambda path: usable[path])
+    return best, usable[best]
+
+
+def _prepare_python(root: Path) -> Path:
+    """Make .venv with the pinned packages, unless its stamp says that it has them."""
+    python = venv_python(root)
+    requirements = root / "tools" / "requirements.txt"
+    stamp = root / ".venv" / "py-memory.stamp"
+    wanted = digest(requirements)
+    if python.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return python
+    base, version = find_python()
+    say(f"making .venv with Python {'.'.join(map(str, version))} ({base})")
+    shutil.rmtree(root / ".venv", ignore_errors=True)
+    run([base, "-m", "venv", str(root / ".venv")], cwd=root, failure="could not make .venv")
+    say("installing Python packages (tools/requirements.txt)")
+    run(
+        [str(python), "-m", "pip", "install", "-qq", "--require-hashes", "-r", str(requirements)],
+        cwd=root,
+        failure="pip could not install tools/requirements.txt; is the network reachable?",
+        env={"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"},
+    )
+    stamp.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def find_tool(name: str, advice: str) -> str:
+    """Return the path of a program.
+
+    Raises:
+        MissingError: it is not on the path; `advice` says how to get it.
+    """
+    found = shutil.which(name)
+    if not found:
+        raise MissingError(f"{name} is missing; {advice}")
+    return found
+
+
+def _prepare_node(root: Path) -> None:
+    """Install the npm packages of package-lock.json, unless the stamp says that they are there."""
+    advice = "get Node.js 20 or newer from nodejs.org, or on Debian: apt-get install nodejs npm"
+    node = find_tool("node", advice)
+    lock = root / "package-lock.json"
+    stamp = root / "node_modules" / "py-memory.stamp"
+    wanted = digest(lock, root / "package.json")
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return
+    version = run([node, "--version"], cwd=root, failure="node does not run").strip()
+    if int(version.lstrip("v").split(".")[0]) < OLDEST_NODE:
+        raise MissingError(f"node is {version}, too old; {advice}")
+    npm = find_tool("npm", advice)
+    say(f"installing npm packages with Node.js {version} (package-lock.json)")
+    run(
+        [npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"],
+        cwd=root,
+        failure="npm could not install package-lock.json; is the network reachable?",
+    )
+    stamp.write_text(wanted, encoding="utf-8")
+
+
+def find_chromium(root: Path) -> str | None:
+    """Return an installed Chromium or Chrome, Playwright's own as the last choice, or None."""
+    chosen = os.environ.get("PY_MEMORY_CHROMIUM")
+    if chosen:
+        return chosen
+    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"):
+        found = shutil.which(name)
+        if found:
+            return found
+    programs = [
+        Path(os.environ[name]) for name in ("PROGRAMFILES", "PROGRAMFILES(X86)") if name in os.environ
+    ]
+    for path in (
+        Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
+        Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
+        *(folder / "Google/Chrome/Application/chrome.exe" for folder in programs),
+        *(folder / "Microsoft/Edge/Application/msedge.exe" for folder in programs),
+    ):
+        if path.exists():
+            return str(path)
+    own = root / ".cache" / "chromium.path"
+    if own.exists():
+        path = Path(own.read_text(encoding="utf-8"))
+        return str(path) if path.exists() else None
+    return None
+
+
+def _prepare_browser(root: Path, python: Path) -> None:
+    """Install Chromium where there is none.
+
+    Raises:
+        MissingError: there is no way to install it from here.
+    """
+    if find_chromium(root):
+        return
+    advice = "Chromium is missing; install it or Chrome (on Debian: sudo apt-get install chromium)"
+    apt = shutil.which("apt-get")
+    if apt and hasattr(os, "geteuid") and os.geteuid() == 0:
+        say("installing Chromium (apt-get install chromium)")
+        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+        run([apt, "-qq", "update"], cwd=root, failure=advice, env=quiet)
+        run(
+            [apt, "-qq", "-y", "--no-install-recommends", "install", "chromium"],
+            cwd=root,
+            failure=advice,
+            env=quiet,
+        )
+    else:
+        say("installing Chromium (playwright install chromium)")
+        run([str(python), "-m", "playwright", "install", "chromium"], cwd=root, failure=advice)
+        ask = (
+            "from playwright.sync_api import sync_playwright\n"
+            "with sync_playwright() as p: print(p.chromium.executable_path)"
+        )
+        where = run([str(python), "-c", ask], cwd=root, failure=advice).strip()
+        (root / ".cache" / "chromium.path").write_text(where, encoding="utf-8")
+    if not find_chromium(root):
+        raise MissingError(advice)
