@@ -132,6 +132,7 @@ _FIRST = (
     ) STRICT
     """,
     "CREATE INDEX intents_of_fragment ON intents (fragment_id)",
+    "CREATE INDEX intents_of_user ON intents (user_id, pk)",
     """
     CREATE UNIQUE INDEX intents_slot ON intents (user_id, namespace, scope, name, subject, key)
     WHERE key IS NOT NULL AND valid_to IS NULL

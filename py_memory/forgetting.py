@@ -1,0 +1,123 @@
+"""Forgetting: by a selector, with a preview that uses the same predicate, and undoable."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from py_memory import boundary, loading
+from py_memory.engine import Engine
+from py_memory.errors import EmptySelector
+from py_memory.listing import limit_of
+from py_memory.records import Fragment, Page
+from py_memory.remembering import TYPES
+from py_memory.scoping import Condition
+from py_memory.times import to_ms
+
+_SELECTORS = ("ids", "session_id", "since", "until", "query", "type")
+OPTIONS = frozenset((*_SELECTORS, "all", "preview"))
+
+
+def forget(engine: Engine, user_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Take fragments out of sight; `restore` brings them back. `preview` only tells which.
+
+    Raises:
+        EmptySelector: Nothing says which; `all=True` means all of this user's.
+    """
+    return _mark(engine, user_id, options, "forget", deleted=False)
+
+
+def restore(engine: Engine, user_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Bring forgotten fragments back, as they were.
+
+    Raises:
+        EmptySelector: Nothing says which; `all=True` means all of this user's.
+    """
+    return _mark(engine, user_id, options, "restore", deleted=True)
+
+
+def trash(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
+    """Return what is forgotten and can still be restored, latest first."""
+    boundary.known(options, ("limit", "cursor"), "trash")
+    limit = limit_of(options, 50)
+    after = boundary.integer(int(options.get("cursor") or 0), "cursor", 0, 2**53 - 1)
+    rows = engine.database.rows(
+        "SELECT pk FROM fragments WHERE user_id = ? AND deleted_at IS NOT NULL"
+        " ORDER BY deleted_at DESC, pk DESC LIMIT ? OFFSET ?",
+        (user_id, limit + 1, after),
+    )
+    found: list[Fragment] = loading.fragments(engine, [row[0] for row in rows[:limit]])
+    return Page(found, str(after + limit) if len(rows) > limit else None)
+
+
+def _mark(
+    engine: Engine, user_id: str, options: Mapping[str, Any], verb: str, *, deleted: bool
+) -> dict[str, Any]:
+    boundary.known(options, OPTIONS, verb)
+    preview = boundary.flag(options.get("preview", False), "preview")
+    condition = _selected(engine, user_id, options, verb, deleted=deleted)
+    if preview:
+        return _answer(_rows(engine, condition))
+    with engine.write() as connection:
+        rows = _rows(engine, condition)
+        now = engine.clock()
+        connection.executemany(
+            "UPDATE fragments SET deleted_at = ?, updated_at = updated_at WHERE pk = ?",
+            [(None if deleted else now, pk) for pk, _ in rows],
+        )
+        engine.index.forget_cache()
+        return _answer(rows)
+
+
+def _answer(rows: list[tuple[int, str]]) -> dict[str, Any]:
+    return {"count": len(rows), "ids": [row[1] for row in rows]}
+
+
+def _rows(engine: Engine, condition: Condition) -> list[tuple[int, str]]:
+    return engine.database.rows(
+        f"SELECT f.pk, f.id FROM fragments AS f WHERE {condition.sql} ORDER BY f.happened_at, f.pk",
+        condition.params,
+    )
+
+
+def _selected(
+    engine: Engine, user_id: str, options: Mapping[str, Any], verb: str, *, deleted: bool
+) -> Condition:
+    everything = boundary.flag(options.get("all", False), "all")
+    given = [name for name in _SELECTORS if options.get(name) is not None]
+    if not given and not everything:
+        message = (
+            f"Say what to {verb}: {', '.join(_SELECTORS)}; or pass all=true for all of this user's."
+        )
+        raise EmptySelector(message, verb=verb)
+    state = "IS NOT NULL" if deleted else "IS NULL"
+    condition = Condition(
+        ["f.user_id = :user_id", f"f.deleted_at {state}"], {"user_id": user_id}
+    )
+    ids = boundary.identifiers(options.get("ids"), "ids")
+    if ids is not None:
+        condition.add(
+            "f.id IN (SELECT value FROM json_each(:ids))", ids=boundary.to_json(list(ids))
+        )
+    if options.get("session_id") is not None:
+        session = boundary.identifier(options["session_id"], "session_id")
+        condition.add("f.session_id = :session", session=session)
+    if options.get("since") is not None:
+        condition.add("f.happened_at >= :since", since=to_ms(options["since"], "since"))
+    if options.get("until") is not None:
+        condition.add("f.happened_at < :until", until=to_ms(options["until"], "until"))
+    condition.one_of("f.type", boundary.choices(options.get("type"), "type", TYPES))
+    if options.get("query") is not None:
+        _matching(engine, user_id, options["query"], condition, verb)
+    return condition
+
+
+def _matching(
+    engine: Engine, user_id: str, query: object, condition: Condition, verb: str
+) -> None:
+    """Narrow to fragments that have every word of a query; none may be selected by no word."""
+    rows = engine.index.holding_all(user_id, boundary.text(query, "query", engine.settings))
+    if rows is None:
+        message = f"The query has no word to {verb} by."
+        raise EmptySelector(message, verb=verb)
+    condition.add(
+        "f.pk IN (SELECT value FROM json_each(:rows))", rows=boundary.to_json(rows)
+    )

@@ -1,0 +1,306 @@
+"""Keeps a database's image in a store: after each call the pages that changed, in one transaction.
+
+What the connection shows never gets ahead of the store for longer than that one transaction: when it
+fails, the log is cut back to what is kept and the connection opened again; when nobody knows whether
+it failed, the stored generation tells.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from py_memory.database import PAGE_SIZE, Database
+from py_memory.errors import Internal, OwnerLost, PyMemoryError, StorageLost
+from py_memory.image.form import (
+    Meta,
+    damaged,
+    decode_meta,
+    encode_meta,
+    encode_page,
+    page_size_of,
+    schema_of,
+    verify_header,
+    verify_pages,
+)
+from py_memory.image.log import CHUNK_BYTES, Chain, Log, Sealed, chain
+from py_memory.image.store import BATCH, OutcomeUnknown, Store
+
+FOLD_FRAMES = 1_000
+"""A log of more frames than this (4 MiB) is folded into the database file, after its pages are kept."""
+
+RECONNECTS = 3
+"""A lost connection is opened again at most this often for one call."""
+
+_CAN_CUT = sys.version_info >= (3, 12)
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
+
+
+def system_ms() -> int:
+    """Return the present as epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class Keeper:
+    """Binds one database file to one store. Calls must not overlap; the owner serialises them."""
+
+    def __init__(
+        self,
+        path: str,
+        store: Store,
+        *,
+        verify: Chain = chain,
+        now: Callable[[], int] = system_ms,
+        fold_frames: int = FOLD_FRAMES,
+    ) -> None:
+        """Prepare; nothing is read or written before `load`."""
+        self.path = path
+        self.store = store
+        self.log = Log(path, verify)
+        self.meta: Meta | None = None
+        self.reloads = 0
+        self._now = now
+        self._fold_frames = fold_frames
+        self._database: Database | None = None
+        self._text: str | None = None
+        self._in_doubt = False
+
+    @property
+    def generation(self) -> int:
+        """The number of transactions kept so far; 0 before the first image."""
+        return self.meta.generation if self.meta is not None else 0
+
+    async def load(self) -> bool:
+        """Write the stored image to the path; return whether there was one.
+
+        Raises:
+            CorruptImage: It fails its checks; `details["kind"]` says which.
+            UnsupportedFormat: A newer version of this code wrote it.
+        """
+        self.remove_files()
+        text = await self.store.meta()
+        count = await self.store.count()
+        if text is None and count == 0:
+            return False
+        meta = decode_meta(text)
+        if meta.page_size != PAGE_SIZE or meta.page_count < 1:
+            raise damaged("meta", "the record about its pages states impossible sizes")
+        try:
+            await self._write_file(meta)
+            if count != meta.page_count:
+                raise damaged("count", "there are more pages than its record states")
+        except BaseException:
+            self.remove_files()
+            raise
+        self.meta, self._text = meta, text
+        self.log.position = None
+        return True
+
+    async def adopt(self, database: Database) -> None:
+        """Take the opened database into keeping: what opening it changed, or all of it, is stored.
+
+        Raises:
+            CorruptImage: A loaded image fails SQLite's own check (kind `quick_check`).
+        """
+        self._database = database
+        if self.meta is None:
+            await self._store_whole(database)
+            return
+        # `quick_check` leaves out what the records' checksums already promise: row content.
+        if database.rows("PRAGMA quick_check(1)") != [("ok",)]:
+            raise damaged("quick_check", "SQLite finds its structure inconsistent")
+        await self.keep()
+
+    async def keep(self) -> bool:
+        """Make durable what has been committed since the last time; return whether there was any.
+
+        Raises:
+            QuotaExceeded, Aborted, OwnerLost: Nothing was kept, and the database shows none of it.
+            StorageLost: The store cannot be reached; the next call begins by asking it.
+        """
+        sealed = self.log.read()
+        if sealed is None:
+            return False
+        previous = self._meta()
+        meta = replace(
+            previous,
+            page_count=sealed.page_count,
+            generation=previous.generation + 1,
+            epoch=self.store.epoch,
+            schema=self._schema(sealed, previous),
+            updated_at=self._now(),
+        )
+        end = meta.page_count if meta.page_count < previous.page_count else None
+        try:
+            await self._put(lambda: self._records(sealed, meta), meta, end)
+        except BaseException:
+            await self._undo()
+            raise
+        self.log.accept(sealed)
+        if self.log.frames() > self._fold_frames:
+            self._fold()
+        return True
+
+    async def settle(self) -> None:
+        """Before a call: if the last one left the outcome open, ask the store and follow it.
+
+        Raises:
+            StorageLost: It still cannot be reached.
+            OwnerLost: Someone else has written since.
+        """
+        if not self._in_doubt:
+            return
+        stored = await self._look_again(RECONNECTS)
+        if stored != self._text:
+            await self._reload()
+            if self._meta().epoch != self.store.epoch:
+                message = "Another page took this memory over: close it and open it again."
+                raise OwnerLost(message)
+        self._in_doubt = False
+
+    async def _reload(self) -> None:
+        """Replace the database's files with the stored image, and open the connection again."""
+        database = self._open_database()
+        self.reloads += 1
+        if database.is_open:
+            database.close()
+        if not await self.load():
+            message = "The stored memory has vanished: the site's data was cleared."
+            raise StorageLost(message)
+        database.attach()
+
+    def remove_files(self) -> None:
+        """Remove the database file and what SQLite puts beside it."""
+        for suffix in _SUFFIXES:
+            with suppress(FileNotFoundError):
+                os.unlink(self.path + suffix)
+
+    async def _put(
+        self, records: Callable[[], Iterator[tuple[int, bytes]]], meta: Meta, end: int | None
+    ) -> None:
+        """Put once; after a lost connection look what is stored, and put again if it was not."""
+        text = encode_meta(meta)
+        reconnects = RECONNECTS
+        while True:
+            try:
+                await self.store.put(records(), text, end)
+                break
+            except (OutcomeUnknown, StorageLost) as exc:
+                self._in_doubt = True
+                if reconnects == 0:
+                    raise _lost() from exc
+                stored = await self._look_again(reconnects)
+                reconnects -= 1
+                if stored == text:
+                    break
+                if stored != self._text:
+                    message = "Another page took this memory over: close it and open it again."
+                    raise OwnerLost(message) from exc
+                self._in_doubt = False
+        self._in_doubt = False
+        self.meta, self._text = meta, text
+
+    async def _look_again(self, tries: int) -> str | None:
+        """Connect again and return the record about the image as it is stored now."""
+        for left in range(tries - 1, -1, -1):
+            try:
+                await self.store.reconnect()
+                return await self.store.meta()
+            except (StorageLost, OutcomeUnknown) as exc:
+                if left == 0:
+                    raise _lost() from exc
+        raise _lost()
+
+    async def _undo(self) -> None:
+        """Make the database show what is kept, and nothing after it."""
+        database = self._open_database()
+        try:
+            if not _CAN_CUT:
+                await self._reload()
+                return
+            if database.is_open:
+                database.detach()
+            self.log.cut(PAGE_SIZE)
+            database.attach()
+        except Exception:  # the caller's error matters more; the next call reloads
+            self._in_doubt = True
+            self._text = None
+
+    async def _store_whole(self, database: Database) -> None:
+        database.fold()
+        with open(self.path, "rb", buffering=0) as file:
+            head = file.read(PAGE_SIZE)
+        if page_size_of(head) != PAGE_SIZE:
+            message = "The new database has another page size than it was given."
+            raise Internal(message)
+        now = self._now()
+        meta = Meta(
+            page_size=PAGE_SIZE,
+            page_count=os.stat(self.path).st_size // PAGE_SIZE,
+            generation=1,
+            epoch=self.store.epoch,
+            schema=schema_of(head),
+            created_at=now,
+            updated_at=now,
+        )
+        await self._put(lambda: self._whole_file(meta), meta, meta.page_count)
+        self.log.position = None
+
+    async def _write_file(self, meta: Meta) -> None:
+        first = 1
+        with open(self.path, "wb", buffering=0) as file:
+            file.truncate(meta.page_count * meta.page_size)
+            async for records in self.store.read(meta.page_count):
+                pages = verify_pages(first, records, meta)
+                if len(pages) != min(BATCH, meta.page_count - first + 1):
+                    raise damaged("hole", f"page {first + len(pages)} is missing")
+                if first == 1:
+                    verify_header(pages[0], meta)
+                file.write(b"".join(pages))
+                first += len(pages)
+
+    def _whole_file(self, meta: Meta) -> Iterator[tuple[int, bytes]]:
+        number = 0
+        with open(self.path, "rb", buffering=0) as file:
+            while data := file.read(CHUNK_BYTES):
+                view = memoryview(data)
+                for start in range(0, len(data), meta.page_size):
+                    number += 1
+                    page = view[start : start + meta.page_size]
+                    yield number, encode_page(number, meta.generation, page)
+
+    def _records(self, sealed: Sealed, meta: Meta) -> Iterator[tuple[int, bytes]]:
+        for number, page in self.log.pages(sealed):
+            if number <= meta.page_count:
+                yield number, encode_page(number, meta.generation, page)
+
+    def _schema(self, sealed: Sealed, previous: Meta) -> int:
+        page = self.log.page(sealed, 1)
+        return previous.schema if page is None else schema_of(page)
+
+    def _fold(self) -> None:
+        # The write is kept already: a log that cannot be folded now is folded after the next one.
+        with suppress(Internal):
+            self._open_database().fold()
+            self.log.position = None
+
+    def _meta(self) -> Meta:
+        if self.meta is None:
+            message = "Nothing has been loaded or stored yet."
+            raise Internal(message)
+        return self.meta
+
+    def _open_database(self) -> Database:
+        if self._database is None:
+            message = "No database is in keeping yet."
+            raise Internal(message)
+        return self._database
+
+
+def _lost() -> PyMemoryError:
+    return StorageLost(
+        "The connection to the browser's storage was lost and could not be opened again; the write"
+        " was not acknowledged. Reload the page; if that does not help, restart the browser."
+    )

@@ -1,0 +1,152 @@
+"""Where the pages of an image are kept: the port, and a store in memory for tests."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Protocol
+
+from py_memory.errors import Aborted, OwnerLost, StorageLost
+from py_memory.image.form import Bytes
+
+BATCH = 1_024
+"""Records are read in batches of this many (4 MiB of pages)."""
+
+
+class OutcomeUnknown(Exception):
+    """The connection went away while a transaction was being made durable.
+
+    It may have been kept or not; only the stored generation tells. Never leaves this package.
+    """
+
+
+class Store(Protocol):
+    """One image's records. Every write is one transaction: all of it is kept or nothing."""
+
+    epoch: int
+    """The number of this ownership; a store in which someone raised it refuses our writes."""
+
+    async def open(self) -> None:
+        """Connect and raise the epoch, so that no earlier owner can write any more."""
+
+    async def reconnect(self) -> None:
+        """Connect again after the connection was lost, with the same epoch.
+
+        Raises:
+            StorageLost: It cannot be reached, or the stored image has vanished.
+        """
+
+    async def meta(self) -> str | None:
+        """Return the record about the image, or `None`."""
+
+    async def count(self) -> int:
+        """Return how many page records there are."""
+
+    def read(self, count: int) -> AsyncIterator[Sequence[Bytes]]:
+        """Give the records of the pages 1 to `count` in order, in batches of `BATCH` numbers.
+
+        A number without a record is left out, so a batch may be short.
+        """
+
+    async def put(self, records: Iterable[tuple[int, bytes]], meta: str, end: int | None) -> None:
+        """Keep records and the record about the image; drop the pages beyond `end` if it is given.
+
+        Returns only when the transaction has completed.
+
+        Raises:
+            Aborted, QuotaExceeded, OwnerLost: Nothing was kept.
+            StorageLost: The connection is gone; nothing was kept.
+            OutcomeUnknown: The connection went away; it may have been kept.
+        """
+
+    async def close(self) -> None:
+        """Let go of the connection; twice does nothing."""
+
+
+class MemoryStore:
+    """A store in a dictionary that fails on request: `abort`, `lose_before`, `lose_after`, `down`.
+
+    Each is a count of how many coming operations fail that way.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing stored."""
+        self.pages: dict[int, bytes] = {}
+        self.text: str | None = None
+        self.fence: set[int] = set()
+        self.epoch = 0
+        self.puts = 0
+        self.abort: list[Exception] = []
+        self.lose_before = 0
+        self.lose_after = 0
+        self.down = 0
+        self._connected = False
+
+    async def open(self) -> None:
+        """Connect and raise the epoch."""
+        self._connect()
+        last = max(self.fence, default=-1)
+        self.fence.add(last + 1)
+        self.epoch = last + 2
+
+    async def reconnect(self) -> None:
+        """Connect again."""
+        self._connect()
+
+    async def meta(self) -> str | None:
+        """Return the record about the image."""
+        self._check()
+        return self.text
+
+    async def count(self) -> int:
+        """Return how many page records there are."""
+        self._check()
+        return len(self.pages)
+
+    async def read(self, count: int) -> AsyncIterator[Sequence[Bytes]]:
+        """Give the records in batches."""
+        self._check()
+        for first in range(1, count + 1, BATCH):
+            last = min(first + BATCH - 1, count)
+            yield [self.pages[n] for n in range(first, last + 1) if n in self.pages]
+
+    async def put(self, records: Iterable[tuple[int, bytes]], meta: str, end: int | None) -> None:
+        """Keep all of it, or fail as told."""
+        self._check()
+        changed = dict(records)
+        if self.epoch in self.fence:
+            message = "Another page took this memory over."
+            raise OwnerLost(message)
+        if self.abort:
+            raise self.abort.pop()
+        if self.lose_before:
+            self.lose_before -= 1
+            self._connected = False
+            raise OutcomeUnknown
+        self.pages.update(changed)
+        if end is not None:
+            for number in [number for number in self.pages if number > end]:
+                del self.pages[number]
+        self.text = meta
+        self.puts += 1
+        if self.lose_after:
+            self.lose_after -= 1
+            self._connected = False
+            raise OutcomeUnknown
+
+    async def close(self) -> None:
+        """Let go."""
+        self._connected = False
+
+    def refuse(self) -> None:
+        """Make the next write abort."""
+        self.abort.append(Aborted("The storage aborted the transaction; nothing was written."))
+
+    def _connect(self) -> None:
+        if self.down:
+            self.down -= 1
+            message = "The storage cannot be reached."
+            raise StorageLost(message)
+        self._connected = True
+
+    def _check(self) -> None:
+        if not self._connected:
+            message = "The connection to the storage is gone."
+            raise StorageLost(message)

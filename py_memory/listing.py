@@ -1,0 +1,198 @@
+"""Listing: `find` by what was meant, `timeline` by when it happened, both through indexes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from py_memory import boundary, loading
+from py_memory.arbitration import REJECTED
+from py_memory.engine import Engine
+from py_memory.entities import conditions, hashes_for, holds, term_hash
+from py_memory.errors import InvalidArgument
+from py_memory.records import INTENT_COLUMNS, Found, Fragment, Page, columns, intent_of
+from py_memory.scoping import FILTERS, filtered, live
+from py_memory.times import to_ms
+
+FIND_OPTIONS = FILTERS | frozenset(
+    (
+        "intent", "key", "subject", "namespace", "entities", "min_confidence", "history", "limit",
+        "cursor", "include_data",
+    )
+)  # fmt: skip
+TIMELINE_OPTIONS = FILTERS | frozenset(("order", "limit", "cursor", "include_data"))
+
+MAX_LIMIT = 1_000
+_INTENT = columns(INTENT_COLUMNS, "i")
+_BATCH = 200
+_PROBE = 64
+
+
+def limit_of(options: Mapping[str, Any], default: int) -> int:
+    """Return how many results are wanted.
+
+    Raises:
+        InvalidArgument: It is not between 1 and 1,000.
+    """
+    return boundary.integer(options.get("limit", default), "limit", 1, MAX_LIMIT)
+
+
+def timeline(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
+    """Return a user's fragments by when they happened, newest first unless `order` is `oldest`."""
+    boundary.known(options, TIMELINE_OPTIONS, "timeline")
+    limit = limit_of(options, 50)
+    order = boundary.choice(options.get("order", "newest"), "order", ("newest", "oldest"))
+    direction, sign = ("DESC", "<") if order == "newest" else ("ASC", ">")
+    condition = filtered(live(engine, user_id), engine, options)
+    if options.get("cursor") is not None:
+        at, pk = _cursor(options["cursor"], 2)
+        condition.add(f"(f.happened_at, f.pk) {sign} (:cursor_at, :cursor_pk)")
+        condition.params.update(cursor_at=at, cursor_pk=pk)
+    rows = engine.database.rows(
+        f"SELECT f.pk, f.happened_at FROM fragments AS f WHERE {condition.sql}"
+        f" ORDER BY f.happened_at {direction}, f.pk {direction} LIMIT :limit",
+        {**condition.params, "limit": limit + 1},
+    )
+    more = len(rows) > limit
+    rows = rows[:limit]
+    cursor = f"{rows[-1][1]}:{rows[-1][0]}" if more else None
+    data = boundary.flag(options.get("include_data", True), "include_data")
+    return Page(loading.fragments(engine, [row[0] for row in rows], data=data), cursor)
+
+
+def find(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
+    """Return intents that meet every condition, with their fragments, newest stored first.
+
+    Raises:
+        EmptySelector is not raised: with no condition this lists all of the user's intents.
+        InvalidArgument: A condition is not one that `find` knows.
+    """
+    boundary.known(options, FIND_OPTIONS, "find")
+    limit = limit_of(options, 50)
+    wanted = conditions(
+        boundary.json_object(options.get("entities"), "entities", engine.settings)
+    )
+    condition = filtered(live(engine, user_id), engine, options)
+    past = options.get("as_of") is not None
+    history = boundary.flag(options.get("history", False), "history")
+    if past:
+        condition.add("i.valid_from <= :as_of AND (i.valid_to IS NULL OR i.valid_to > :as_of)")
+        condition.add("coalesce(i.update_reason, '') <> :rejected", rejected=REJECTED)
+    _narrow(condition, options)
+    lists = _hash_lists(user_id, options, wanted)
+    source, order = _source(
+        engine, lists, closed=past or history, session=options.get("session_id") is not None
+    )
+    condition.params.update(source[1])
+    if options.get("cursor") is not None:
+        condition.add("i.pk < :cursor", cursor=_cursor(options["cursor"], 1)[0])
+    found: list[tuple[int, Any]] = []
+    while len(found) <= limit:
+        rows = engine.database.rows(
+            f"SELECT i.pk, f.pk, {_INTENT} FROM {source[0]} WHERE {condition.sql}"
+            f" ORDER BY {order} LIMIT :limit",
+            {**condition.params, "limit": min(_BATCH, limit + 1)},
+        )
+        for pk, fragment, *values in rows:
+            intent = intent_of(tuple(values))
+            if all(holds(intent.entities, *one) for one in wanted):
+                found.append((fragment, (pk, intent)))
+        if len(rows) < min(_BATCH, limit + 1):
+            break
+        if "last" not in condition.params:
+            condition.add("i.pk < :last")
+        condition.params["last"] = rows[-1][0]
+    more = len(found) > limit
+    found = found[:limit]
+    data = boundary.flag(options.get("include_data", True), "include_data")
+    numbers = list(dict.fromkeys(fragment for fragment, _ in found))
+    loaded: dict[int, Fragment] = dict(
+        zip(numbers, loading.fragments(engine, numbers, data=data), strict=True)
+    )
+    cursor = str(found[-1][1][0]) if more else None
+    return Page([Found(loaded[number], intent) for number, (_, intent) in found], cursor)
+
+
+def _narrow(condition: Any, options: Mapping[str, Any]) -> None:
+    for option, column in (("intent", "i.name"), ("key", "i.key")):
+        if options.get(option) is not None:
+            value = boundary.identifier(options[option], option)
+            condition.add(f"{column} = :{option}", **{option: value})
+    for option in ("subject", "namespace"):
+        if options.get(option) is not None:
+            value = options[option]
+            value = boundary.identifier(value, option) if value else ""
+            condition.add(f"i.{option} = :{option}", **{option: value})
+    if options.get("min_confidence") is not None:
+        low = boundary.number(options["min_confidence"], "min_confidence", 0, 1)
+        condition.add("i.confidence >= :confidence", confidence=low)
+
+
+def _hash_lists(
+    user_id: str, options: Mapping[str, Any], wanted: list[tuple[str, str, Any]]
+) -> list[list[int]]:
+    """Return, for each condition that the entity index knows, the hashes of which one must be there."""
+    lists: list[list[int]] = []
+    intent, namespace = options.get("intent"), options.get("namespace")
+    if intent is not None and namespace is not None:
+        lists.append([term_hash(user_id, "both", namespace, intent)])
+    elif intent is not None:
+        lists.append([term_hash(user_id, "name", intent)])
+    elif namespace is not None:
+        lists.append([term_hash(user_id, "namespace", namespace)])
+    for option in ("key", "subject"):
+        if options.get(option):
+            lists.append([term_hash(user_id, option, options[option])])
+    for path, operator, operand in wanted:
+        hashes = hashes_for(user_id, path, operator, operand)
+        if hashes is not None:
+            lists.append(sorted(set(hashes)))
+    return lists
+
+
+def _source(
+    engine: Engine, lists: list[list[int]], *, closed: bool, session: bool
+) -> tuple[tuple[str, dict[str, Any]], str]:
+    """Return the tables to read, the rarest condition first, and the order to read them in."""
+    flags = "(0, 1)" if closed else "(0)"
+    join = "JOIN fragments AS f ON f.id = i.fragment_id"
+    if not lists and session:
+        table = "fragments AS f CROSS JOIN intents AS i ON i.fragment_id = f.id"
+        current = "" if closed else " AND i.valid_to IS NULL"
+        return (f"{table}{current}", {}), "i.pk DESC"
+    if not lists:
+        current = "" if closed else " AND i.valid_to IS NULL"
+        return (f"intents AS i {join} AND i.user_id = :user_id{current}", {}), "i.pk DESC"
+    rarest = min(lists, key=lambda hashes: _rows_of(engine, hashes, flags))
+    params: dict[str, Any] = {f"hash_{i}": value for i, value in enumerate(rarest)}
+    marks = ", ".join(f":{name}" for name in params)
+    if len(rarest) == 1 and not closed:
+        table = "intent_terms AS t CROSS JOIN intents AS i ON i.pk = t.intent"
+        on = "t.hash = :hash_0 AND t.closed = 0"
+        return (f"{table} AND {on} CROSS {join}", params), "t.intent DESC"
+    picked = f"SELECT DISTINCT intent FROM intent_terms WHERE hash IN ({marks}) AND closed IN {flags}"
+    return (f"({picked}) AS t CROSS JOIN intents AS i ON i.pk = t.intent CROSS {join}", params), (
+        "i.pk DESC"
+    )
+
+
+def _rows_of(engine: Engine, hashes: list[int], flags: str) -> int:
+    """Count a condition's rows, but no further than tells which condition is rare."""
+    marks = ", ".join("?" * len(hashes))
+    row = engine.database.row(
+        "SELECT count(*) FROM (SELECT 1 FROM intent_terms"
+        f" WHERE hash IN ({marks}) AND closed IN {flags} LIMIT {_PROBE})",
+        hashes,
+    )
+    return int(row[0])
+
+
+def _cursor(value: object, parts: int) -> list[int]:
+    try:
+        numbers = [int(part) for part in str(value).split(":")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != parts or any(abs(number) >= 2**62 for number in numbers):
+        message = "'cursor' must be one that this verb gave."
+        raise InvalidArgument(message, option="cursor")
+    return numbers
+
+

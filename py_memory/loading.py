@@ -1,0 +1,81 @@
+"""Loading: rows by number become fragments with their intents, in the order asked for."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from py_memory.engine import Engine
+from py_memory.records import (
+    FRAGMENT_COLUMNS,
+    INTENT_COLUMNS,
+    Fragment,
+    Intent,
+    columns,
+    fragment_of,
+    intent_of,
+)
+
+_MAX_COMPANIONS = 100
+_FRAGMENT = columns(FRAGMENT_COLUMNS, "f")
+_INTENT = columns(INTENT_COLUMNS, "i")
+
+
+def fragments(engine: Engine, rows: Sequence[int], *, data: bool = True) -> list[Fragment]:
+    """Return the fragments of these row numbers, in their order, with their current intents."""
+    picked = _FRAGMENT if data else _FRAGMENT.replace("f.data", "NULL")
+    found = {
+        pk: fragment_of(tuple(values))
+        for pk, *values in engine.database.rows(
+            f"SELECT f.pk, {picked} FROM json_each(?) AS j JOIN fragments AS f ON f.pk = j.value",
+            (json.dumps(list(rows)),),
+        )
+    }
+    meant = current_intents(engine, [fragment.id for fragment in found.values()])
+    return [
+        replace(found[pk], intents=tuple(meant.get(found[pk].id, ())))
+        for pk in rows
+        if pk in found
+    ]
+
+
+def companions(engine: Engine, fragment: Fragment, *, data: bool = True) -> list[Fragment]:
+    """Return the other live fragments of a fragment's moment, in the order they were stored."""
+    if fragment.moment is None:
+        return []
+    rows = engine.database.rows(
+        "SELECT pk FROM fragments WHERE session_id = ? AND moment = ? AND id <> ?"
+        " AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?) ORDER BY pk LIMIT ?",
+        (fragment.session_id, fragment.moment, fragment.id, engine.clock(), _MAX_COMPANIONS),
+    )
+    return fragments(engine, [row[0] for row in rows], data=data)
+
+
+def around(engine: Engine, row: int, count: int, *, data: bool = True) -> list[Fragment]:
+    """Return up to `count` live turns before and after a fragment in its session, in order."""
+    if not count:
+        return []
+    beside: list[int] = []
+    for sign, direction in (("<", "DESC"), (">", "ASC")):
+        found = engine.database.rows(
+            "SELECT f.pk FROM fragments AS h JOIN fragments AS f ON f.session_id = h.session_id"
+            f" AND (f.happened_at, f.pk) {sign} (h.happened_at, h.pk) WHERE h.pk = ?"
+            " AND f.deleted_at IS NULL AND (f.expires_at IS NULL OR f.expires_at > ?)"
+            f" ORDER BY f.happened_at {direction}, f.pk {direction} LIMIT ?",
+            (row, engine.clock(), count),
+        )
+        rows = [one[0] for one in found]
+        beside.extend(reversed(rows) if sign == "<" else rows)
+    return fragments(engine, beside, data=data)
+
+
+def current_intents(engine: Engine, ids: Iterable[str]) -> dict[str, list[Intent]]:
+    """Return the intents that hold now, by the fragment that carries them."""
+    meant: dict[str, list[Intent]] = {}
+    for row in engine.database.rows(
+        f"SELECT {_INTENT} FROM json_each(?) AS j JOIN intents AS i ON i.fragment_id = j.value"
+        " WHERE i.valid_to IS NULL ORDER BY i.pk",
+        (json.dumps(list(ids)),),
+    ):
+        intent = intent_of(row)
+        meant.setdefault(intent.fragment_id, []).append(intent)
+    return meant

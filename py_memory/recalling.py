@@ -1,0 +1,309 @@
+"""Recall: three tiers, one formula, always explained.
+
+score = weight × relevance × strength. L1 is the same context, L2 this session's last hour, L3
+what the text means over the user's whole memory. A fragment appears once, with its best tier.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from py_memory import boundary, loading
+from py_memory.engine import Engine
+from py_memory.errors import InvalidArgument
+from py_memory.listing import limit_of
+from py_memory.ranking import Relevance, relevances
+from py_memory.records import Fragment, Hit
+from py_memory.remembering import Place
+from py_memory.scoping import FILTERS, Condition, filtered, live
+from py_memory.signature import context_signature, state_signature
+from py_memory.strength import Strength, strength_of
+from py_memory.textindex import Term
+from py_memory.times import iso, local, to_ms
+
+TIERS = ("L1", "L2", "L3")
+SEARCH_OPTIONS = FILTERS | frozenset(
+    (
+        "limit", "min_score", "time_zone", "metadata", "include_sensitive", "around", "touch",
+        "include_data",
+    )
+)  # fmt: skip
+RECALL_OPTIONS = SEARCH_OPTIONS | frozenset(("state", "tiers", "signature_window"))
+
+_MAX_AROUND = 20
+_TIER_ROWS = 200
+
+
+@dataclass(slots=True)
+class _Candidate:
+    tiers: dict[str, float] = field(default_factory=dict)
+    branch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    pk: int
+    id: str
+    tier: str
+    weight: float
+    relevance: float
+    strength: Strength
+    score: float
+    order: tuple[Any, ...]
+    candidate: _Candidate
+
+
+def recall(
+    engine: Engine, place: Place, query: str, options: Mapping[str, Any]
+) -> list[Hit]:
+    """Return the hits of a session's recall, best score first, ties by newest."""
+    boundary.known(options, RECALL_OPTIONS, "recall")
+    tiers = boundary.choices(options.get("tiers"), "tiers", TIERS) or TIERS
+    return _hits(engine, place.user_id, place, query, options, tiers)
+
+
+def search(engine: Engine, user_id: str, query: str, options: Mapping[str, Any]) -> list[Hit]:
+    """Return hits by meaning alone, over the whole history of one user."""
+    boundary.known(options, SEARCH_OPTIONS, "search")
+    return _hits(engine, user_id, None, query, options, ("L3",))
+
+
+def _hits(  # noqa: PLR0913 - recall and search share all of it
+    engine: Engine,
+    user_id: str,
+    place: Place | None,
+    query: str,
+    options: Mapping[str, Any],
+    tiers: tuple[str, ...],
+) -> list[Hit]:
+    limit = limit_of(options, 10)
+    now = engine.clock()
+    at = now if options.get("as_of") is None else to_ms(options["as_of"], "as_of")
+    condition = _visible(engine, user_id, options)
+    asked = boundary.text(query, "query", engine.settings)
+    found, terms = relevances(engine, user_id, asked, condition)
+    candidates: dict[int, _Candidate] = {}
+    if place is not None and "L1" in tiers:
+        _exact(engine, place, condition, options, at, candidates)
+    if place is not None and "L2" in tiers:
+        _near(engine, place, condition, at, candidates)
+    if "L3" in tiers:
+        _meant(engine, condition, found, terms, limit, candidates)
+    scored = _scored(engine, candidates, found, bool(terms), options, at)[:limit]
+    hits = _explained(engine, scored, found, options, at)
+    if boundary.flag(options.get("touch", True), "touch") and options.get("as_of") is None:
+        engine.touch([one.id for one in scored], now)
+    return hits
+
+
+def _visible(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Condition:
+    condition = filtered(live(engine, user_id), engine, options)
+    if not boundary.flag(options.get("include_sensitive", False), "include_sensitive"):
+        condition.add("f.sensitive = 0")
+    wanted = boundary.json_object(options.get("metadata"), "metadata", engine.settings)
+    for i, (key, value) in enumerate(wanted.items()):
+        if isinstance(value, dict | list):
+            message = "'metadata' filters compare text, numbers, true, false and null."
+            raise InvalidArgument(message, option="metadata")
+        condition.add(
+            f"EXISTS (SELECT 1 FROM json_each(f.metadata) AS m WHERE m.key = :meta_key_{i}"
+            f" AND m.value IS :meta_value_{i})",
+            **{f"meta_key_{i}": key, f"meta_value_{i}": value},
+        )
+    return condition
+
+
+def _exact(  # noqa: PLR0913 - where, what and when
+    engine: Engine,
+    place: Place,
+    condition: Condition,
+    options: Mapping[str, Any],
+    at: int,
+    candidates: dict[int, _Candidate],
+) -> None:
+    """L1: the same context signature, then the same state in the user's other sessions."""
+    if options.get("state") is None:
+        return
+    state = boundary.json_object(options["state"], "state", engine.settings)
+    same = context_signature(
+        place.user_id, place.session_id, state, options.get("signature_window"), at
+    )
+    rows = engine.database.rows(
+        "SELECT f.pk, f.context_signature = :same FROM fragments AS f"
+        f" WHERE f.state_signature = :state AND {condition.sql}"
+        " ORDER BY f.happened_at DESC, f.pk DESC LIMIT :rows",
+        {
+            **condition.params,
+            "same": same,
+            "state": state_signature(place.user_id, state),
+            "rows": _TIER_ROWS,
+        },
+    )
+    for pk, branch in rows:
+        candidate = candidates.setdefault(pk, _Candidate())
+        candidate.tiers["L1"] = engine.settings.exact_weight
+        candidate.branch = bool(branch)
+
+
+def _near(
+    engine: Engine,
+    place: Place,
+    condition: Condition,
+    at: int,
+    candidates: dict[int, _Candidate],
+) -> None:
+    """L2: this session's text of the last hour."""
+    rows = engine.database.rows(
+        "SELECT f.pk FROM fragments AS f WHERE f.session_id = :here AND f.type = 'text'"
+        f" AND f.happened_at > :from AND f.happened_at <= :to AND {condition.sql}"
+        " ORDER BY f.happened_at DESC, f.pk DESC LIMIT :rows",
+        {
+            **condition.params,
+            "here": place.session_id,
+            "from": at - engine.settings.near_window_ms,
+            "to": at,
+            "rows": _TIER_ROWS,
+        },
+    )
+    for (pk,) in rows:
+        candidates.setdefault(pk, _Candidate()).tiers["L2"] = engine.settings.near_weight
+
+
+def _meant(  # noqa: PLR0913 - the tier's rows and where they go
+    engine: Engine,
+    condition: Condition,
+    found: Mapping[int, Relevance],
+    terms: list[Term],
+    limit: int,
+    candidates: dict[int, _Candidate],
+) -> None:
+    """L3: what the query meets; a query without words meets the newest."""
+    rows = list(found)
+    if not terms:
+        rows = [
+            row[0]
+            for row in engine.database.rows(
+                f"SELECT f.pk FROM fragments AS f WHERE {condition.sql}"
+                " ORDER BY f.happened_at DESC, f.pk DESC LIMIT :rows",
+                {**condition.params, "rows": limit},
+            )
+        ]
+    for pk in rows:
+        candidates.setdefault(pk, _Candidate()).tiers["L3"] = engine.settings.meaning_weight
+
+
+def _scored(  # noqa: PLR0913 - what a score is made of
+    engine: Engine,
+    candidates: Mapping[int, _Candidate],
+    found: Mapping[int, Relevance],
+    asked: bool,  # noqa: FBT001 - internal
+    options: Mapping[str, Any],
+    at: int,
+) -> list[_Scored]:
+    settings = engine.settings
+    low = boundary.number(options.get("min_score", settings.min_score), "min_score", 0, 12)
+    rows = engine.database.rows(
+        "SELECT pk, id, base_score, decay_rate, half_life_hours, access_count,"
+        " max(stored_at, updated_at, coalesce(last_access_at, 0)), happened_at, stored_at"
+        " FROM fragments WHERE pk IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(candidates)),),
+    )
+    scored: list[_Scored] = []
+    for pk, fragment_id, base, decay, half_life, count, used, happened, stored in rows:
+        strength = strength_of(base, decay, half_life, count, used, at, settings)
+        if strength.memory_score < low:
+            continue
+        candidate = candidates[pk]
+        value = found[pk].value if pk in found else 0.0
+        best = max(
+            (
+                (weight * _relevance(tier, value, settings.relevance_floor, asked), weight, tier)
+                for tier, weight in candidate.tiers.items()
+            ),
+            key=lambda one: (one[0], one[1]),
+        )
+        _, weight, tier = best
+        relevance = _relevance(tier, value, settings.relevance_floor, asked)
+        score = weight * relevance * strength.strength
+        order = (-score, not candidate.branch, -happened, -stored, fragment_id)
+        scored.append(
+            _Scored(pk, fragment_id, tier, weight, relevance, strength, score, order, candidate)
+        )
+    # Ids rise with time, so among rows stored in one millisecond the later id is the newer.
+    scored.sort(key=lambda one: one.id, reverse=True)
+    scored.sort(key=lambda one: one.order[:4])
+    return scored
+
+
+def _relevance(tier: str, value: float, floor: float, asked: bool) -> float:  # noqa: FBT001
+    if tier == "L3":
+        return value
+    return max(value, floor) if asked else 1.0
+
+
+def _explained(
+    engine: Engine,
+    scored: list[_Scored],
+    found: Mapping[int, Relevance],
+    options: Mapping[str, Any],
+    at: int,
+) -> list[Hit]:
+    zone = options.get("time_zone") or engine.time_zone
+    data = boundary.flag(options.get("include_data", True), "include_data")
+    around = boundary.integer(options.get("around", 0), "around", 0, _MAX_AROUND)
+    fragments = loading.fragments(engine, [one.pk for one in scored], data=data)
+    skills = dict(
+        engine.database.rows(
+            "SELECT id, skill FROM sessions WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps([fragment.session_id for fragment in fragments]),),
+        )
+    )
+    hits: list[Hit] = []
+    for one, fragment in zip(scored, fragments, strict=True):
+        skill = skills[fragment.session_id]
+        signals = found[one.pk].signals if one.pk in found else {}
+        why = {
+            "tier": one.tier,
+            "weight": one.weight,
+            "relevance": one.relevance,
+            "strength": one.strength.strength,
+            "score": one.score,
+            "tiers": sorted(one.candidate.tiers),
+            "branch": one.candidate.branch,
+            "signals": signals,
+            "memory": one.strength.to_dict(),
+            "provenance": _provenance(fragment, skill),
+            "as_of": iso(at),
+        }
+        hits.append(
+            Hit(
+                fragment=fragment,
+                tier=one.tier,
+                score=one.score,
+                why=why,
+                cite=_cite(engine, fragment, skill, zone),
+                companions=tuple(loading.companions(engine, fragment, data=data)),
+                around=tuple(loading.around(engine, one.pk, around, data=data)),
+            )
+        )
+    return hits
+
+
+def _provenance(fragment: Fragment, skill: str) -> dict[str, Any]:
+    return {
+        "fragment": fragment.id,
+        "session": fragment.session_id,
+        "time": fragment.happened_at,
+        "role": fragment.role,
+        "speaker": fragment.speaker,
+        "skill": skill or None,
+        "source": fragment.source,
+    }
+
+
+def _cite(engine: Engine, fragment: Fragment, skill: str, zone: str) -> str:
+    when = local(to_ms(fragment.happened_at, "at"), zone, engine.zones)
+    who = f"{fragment.speaker} ({fragment.role})" if fragment.speaker else fragment.role
+    parts = [who, when, skill, fragment.source or "", fragment.id]
+    return " · ".join(" ".join(part.split()) for part in parts if part)

@@ -1,0 +1,164 @@
+"""Text analysis: what text becomes in the index and in a query. The original is kept elsewhere.
+
+Normalised by NFKC and case folding, accents and points dropped from Latin, Greek,
+Cyrillic, Hebrew and Arabic; runs split
+where scripts meet. Words are stemmed; identifiers, file names, versions and addresses are kept
+whole and in parts; scripts without spaces become pairs of characters and each run's last one, so
+that two characters match by pair and one by prefix; emoji and symbols stand alone.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+from py_memory.stems import stem
+from py_memory.stopwords import is_stop
+
+ANALYSIS_VERSION = 1
+"""Changes whenever `terms` gives other terms; an index made by another version is rebuilt."""
+
+_MAX_TERM = 64
+
+# Scripts written without spaces between words, or (Korean) with endings glued to them.
+_PAIRED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029"
+    "\u3031-\u3035\u303b\u303c\u3040-\u30ff\u3105-\u312f\u3130-\u318f\u31a0-\u31bf\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_SCRIPTS = re.compile(
+    "[\u0e00-\u0e7f]+|[\u0e80-\u0eff]+|[\u1000-\u109f]+|[\u1780-\u17ff]+"
+    "|[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]+|[^\u0e00-\u0eff\u1000-\u109f"
+    "\u1780-\u17ff\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]+"
+)
+# Signs of Indic scripts are no word characters to `re`, but belong to the word.
+_LETTER = f"(?:[^\\W_{_PAIRED}]|[\u0300-\u036f\u0900-\u0963\u0966-\u0dff])"
+_TOKEN = re.compile(
+    f"(?P<paired>[{_PAIRED}]+)"
+    f"|(?P<word>{_LETTER}+(?:['.\\-_@+#/:&]+{_LETTER}+)*(?:\\+\\+|#(?!\\w))?)"
+    "|(?P<symbol>[^\\w\\s\x00-\x7f])"
+)
+_PART = re.compile("[^\\W\\d_]+|\\d+")
+_CAMEL = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+_JOINER = re.compile("['.\\-_@+#/:&]")
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "＇": "'", "`": "'"})
+_SKIPPED = frozenset("\ufe0e\ufe0f\u200d\u20e3")
+
+
+def normalise(text: str) -> str:
+    """Return text in the one form that is searched: NFKC, folded, without accents."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold()
+    return _without_accents(folded)
+
+
+def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    kept: list[str] = []
+    base = ""
+    for char in unicodedata.normalize("NFD", text):
+        if unicodedata.combining(char):
+            # Only where an accent is a variant of the letter: a Japanese, Thai or Hindi mark
+            # makes another letter.
+            if base <= "\u06ff" or "\u1e00" <= base <= "\u1fff":
+                continue
+        else:
+            base = char
+        kept.append(char)
+    return unicodedata.normalize("NFC", "".join(kept))
+
+
+def terms(text: str) -> list[str]:
+    """Return the terms under which text is indexed, in order, repeated as often as they occur."""
+    found: list[str] = []
+    for kind, token in _tokens(text):
+        if kind == "paired":
+            found.extend(_pairs(token))
+            found.append(token[-1])
+        elif kind == "word":
+            found.extend(_word_terms(token))
+        else:
+            found.append(token)
+    return found
+
+
+def query_terms(text: str) -> list[str]:
+    """Return the distinct terms that a query looks for, in order; stop words only if all are.
+
+    A term that ends in `*` is a single character and looks for all terms that begin with it.
+    """
+    every: list[str] = []
+    telling: list[str] = []
+    for kind, token in _tokens(text):
+        if kind == "paired":
+            found = _pairs(token) if len(token) > 1 else [f"{token}*"]
+            every.extend(found)
+            telling.extend(term for term in found if not is_stop(term))
+        elif kind == "word":
+            every.extend(_word_terms(token))
+            if not is_stop(_bare(token)):
+                telling.extend(
+                    term for term in _word_terms(token) if not (is_stop(term) and len(term) < 3)
+                )
+        else:
+            every.append(token)
+            telling.append(token)
+    return list(dict.fromkeys(telling or every))
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    if not text.isascii() or not text.islower():
+        # Case borders inside a name are word borders; folding would lose them.
+        text = f"{text} {' '.join(_camel_parts(text))}" if _CAMEL.search(text) else text
+    for match in _TOKEN.finditer(normalise(text)):
+        kind = match.lastgroup or ""
+        token = match.group()
+        if kind == "paired":
+            for run in _SCRIPTS.findall(token):
+                yield kind, run
+        elif kind == "symbol":
+            if token not in _SKIPPED and unicodedata.category(token) in ("So", "Sm", "Sc", "Mn"):
+                yield kind, token
+        else:
+            yield kind, token
+
+
+def _camel_parts(text: str) -> list[str]:
+    parts: list[str] = []
+    for word in text.split():
+        pieces = _CAMEL.split(word)
+        if 1 < len(pieces) <= 8:
+            parts.extend(pieces)
+    return parts
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)]
+
+
+def _bare(token: str) -> str:
+    return token.removesuffix("'s")
+
+
+@lru_cache(maxsize=16_384)
+def _word_terms(token: str) -> tuple[str, ...]:
+    token = _bare(token)[:_MAX_TERM]
+    if _JOINER.search(token) is None:
+        parts = _PART.findall(token)
+        if len(parts) <= 1:
+            return (stem(token),)
+        # "save20" is asked for whole and as "save 20"; long mixtures (hashes) only whole.
+        return (token, *(_parts(token) if len(parts) <= 4 else ()))
+    if "'" in token and token.replace("'", "").isalpha():
+        # FTS5's tokenizer options cannot carry a quote, so the typographic one stands for it.
+        return (token.replace("'", "’"),)
+    return (token.replace("'", "’"), *_parts(token))
+
+
+def _parts(token: str) -> list[str]:
+    found = _PART.findall(token)
+    joined = _JOINER.split(token)
+    mixed = [part for part in joined if len(_PART.findall(part)) > 1]
+    return [stem(part) for part in (*found, *mixed) if part and part != token]

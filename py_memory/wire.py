@@ -1,0 +1,173 @@
+"""The wire: one verb as JSON in and JSON out, with bytes beside it, for a worker or a server.
+
+Bytes stand in few known places as `{"$binary": n}`: the content of what is remembered, an
+imported image, a fragment's `data`, an exported image. Nowhere else is that form special.
+"""
+
+import json
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from py_memory.errors import Internal, InvalidArgument, PyMemoryError
+from py_memory.memory import Memory
+from py_memory.records import Page
+
+MEMORY_VERBS = frozenset(
+    """
+    search find timeline forget restore trash export_json import_json export_image import_image
+    metrics check
+    """.split()
+)
+SESSION_VERBS = frozenset(("remember", "remember_many", "recall", "end"))
+WRITING_VERBS = frozenset(
+    """
+    start_session forget restore import_json import_image session.remember session.remember_many
+    session.end
+    """.split()
+)
+
+_DEPTH = 200
+
+
+class Wire:
+    """Runs verbs of one memory."""
+
+    def __init__(self, memory: Memory) -> None:
+        """Stand on an open memory."""
+        self._memory = memory
+
+    def call(
+        self, method: str, args: Mapping[str, Any], binary: list[bytes]
+    ) -> tuple[str, list[bytes]]:
+        """Run one verb and return its result as JSON, and the bytes it refers to.
+
+        Raises:
+            PyMemoryError: The verb's own errors; `InvalidArgument` for an unknown verb.
+        """
+        verb = self._verb(method)
+        try:
+            result = verb(dict(args), binary)
+        except TypeError as exc:
+            # A verb's named options are Python's to check; anything deeper is a fault of ours.
+            if exc.__traceback__ is not None and _depth_of(exc) <= _CALL_DEPTH:
+                message = f"'{method}' has no such option, or lacks one it needs."
+                raise InvalidArgument(message, method=method) from exc
+            raise
+        out: list[bytes] = []
+        return json.dumps(_plain(result, out), ensure_ascii=False, separators=(",", ":")), out
+
+    def _verb(self, method: str) -> Callable[[dict[str, Any], list[bytes]], Any]:
+        if method == "start_session":
+            return self._start_session
+        if method in MEMORY_VERBS:
+            return lambda args, binary: getattr(self._memory, method)(
+                **_with_bytes(args, "image", binary)
+            )
+        kind, _, name = method.partition(".")
+        if kind == "session" and name in SESSION_VERBS:
+            return lambda args, binary: self._session_verb(name, args, binary)
+        message = "There is no verb of that name."
+        raise InvalidArgument(message, method=method[:64])
+
+    def _start_session(self, args: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
+        session = self._memory.start_session(**args)
+        return {"id": session.id, "user_id": session.user_id, "skill": session.skill}
+
+    def _session_verb(self, name: str, args: dict[str, Any], binary: list[bytes]) -> Any:
+        session = self._memory.session(args.pop("session_id", ""))
+        if "$session_id" in args:
+            args["session_id"] = args.pop("$session_id")
+        if name == "remember":
+            return session.remember(**_with_bytes(args, "content", binary))
+        if name == "remember_many" and isinstance(args.get("items"), list):
+            args["items"] = [
+                _with_bytes(item, "content", binary) if isinstance(item, dict) else item
+                for item in args["items"]
+            ]
+        return getattr(session, name)(**args)
+
+
+_CALL_DEPTH = 3
+
+
+def _depth_of(exc: BaseException) -> int:
+    return len(traceback.extract_tb(exc.__traceback__))
+
+
+def _with_bytes(args: dict[str, Any], name: str, binary: list[bytes]) -> dict[str, Any]:
+    value = args.get(name)
+    if isinstance(value, dict) and set(value) == {"$binary"}:
+        number = value["$binary"]
+        if not isinstance(number, int) or not 0 <= number < len(binary):
+            message = f"'{name}' refers to bytes that did not come along."
+            raise InvalidArgument(message, option=name)
+        return {**args, name: binary[number]}
+    return args
+
+
+def _plain(value: Any, out: list[bytes]) -> Any:
+    """Return a verb's result as JSON values; bytes go beside it."""
+    if isinstance(value, bytes):
+        out.append(value)
+        return {"$binary": len(out) - 1}
+    if isinstance(value, Page):
+        return {"items": [_plain(item, out) for item in value], "cursor": value.cursor}
+    if isinstance(value, list):
+        return [_plain(item, out) for item in value]
+    if hasattr(value, "to_dict"):
+        return _record(value.to_dict(), out)
+    return value
+
+
+def _record(fields: dict[str, Any], out: list[bytes]) -> dict[str, Any]:
+    """Put bytes aside where a record has them: in a fragment's `data`, alone or within a hit."""
+    found: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name == "data" and isinstance(value, bytes):
+            found[name] = _plain(value, out)
+        elif name == "fragment":
+            found[name] = _record(value, out)
+        elif name in ("companions", "around"):
+            found[name] = [_record(one, out) for one in value]
+        else:
+            found[name] = value
+    return found
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Read a call's arguments.
+
+    Raises:
+        InvalidArgument: They are no JSON object, or nested beyond reason.
+    """
+    try:
+        args = json.loads(text, parse_constant=_constant)
+    except (ValueError, RecursionError) as exc:
+        message = "The arguments are no JSON that can be read: flatten or shorten them."
+        raise InvalidArgument(message) from exc
+    if not isinstance(args, dict):
+        message = "The arguments must be a JSON object."
+        raise InvalidArgument(message)
+    return args
+
+
+def _constant(_: str) -> float:
+    message = "NaN and infinity are no JSON: use null or text."
+    raise InvalidArgument(message)
+
+
+def error_json(exc: BaseException) -> str:
+    """Write an error as code, message, details; what is not ours becomes `internal`.
+
+    The text of a foreign error is left out: it may quote what was to be remembered.
+    """
+    if not isinstance(exc, PyMemoryError):
+        where = traceback.extract_tb(exc.__traceback__)[-1:] if exc.__traceback__ else []
+        place = f"{where[0].name}:{where[0].lineno}" if where else "unknown"
+        exc = Internal(
+            "A fault in py-memory; please report it with the details.",
+            kind=type(exc).__name__,
+            where=place,
+        )
+    return json.dumps(exc.to_dict(), ensure_ascii=False, default=str)
