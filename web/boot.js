@@ -1,0 +1,271 @@
+// @ts-check
+/**
+ * Start Python in this worker from our own files, checked before they are used.
+ *
+ * Left to itself, Pyodide never settles when the wasm file is missing or refused, and resolves without
+ * our package when the wheel is damaged. Here every file is fetched once, its status, type and hash are
+ * checked against manifest.json, and Pyodide is handed the checked bytes; every fault ends in a BootError.
+ */
+import { BootError, bootError, textOf } from "./errors.js";
+
+/**
+ * @typedef {{sha256: string, bytes: number}} Listed
+ * @typedef {(stage: string, detail?: Record<string, unknown>) => void} Report
+ * @typedef {(method: string, args: string, binary: ArrayBuffer[]) => Promise<unknown>} Dispatch
+ * @typedef {{pyimport(name: string): {dispatch: Dispatch}}} Pyodide
+ */
+
+const PACKAGE = "py-memory";
+const WASM = "runtime/pyodide.asm.wasm";
+const STDLIB = "runtime/python_stdlib.zip";
+const LOCK = "runtime/pyodide-lock.json";
+const WHEEL = /^runtime\/.*\.whl$/;
+const SCRIPTS = ["runtime/pyodide.mjs", "runtime/pyodide.asm.mjs"];
+
+const COPY = "Copy the whole py-memory folder as it was built, and check 'assetBase'.";
+const FALLBACK =
+  "The server or a service worker answers unknown addresses with a page: check 'assetBase' and that the file is there.";
+
+/**
+ * @param {string} base absolute URL of the folder with our files, with a slash at the end
+ * @param {Report} report
+ * @returns {Promise<Dispatch>}
+ */
+export async function boot(base, report) {
+  report("assets");
+  refuseWithoutWasm();
+  const assets = new Assets(base, report);
+  const scripts = SCRIPTS.map((path) => assets.script(path));
+  const early = Promise.all([assets.file(WASM), assets.file(STDLIB), assets.file(LOCK)]);
+  // Awaited below in another order: a failure must not count as unhandled until then.
+  for (const one of [...scripts, early]) one.catch(() => {});
+  const wheel = Object.keys(await assets.listed()).find((path) => WHEEL.test(path));
+  if (!wheel) {
+    throw bootError("assets", assets.url("manifest.json"), "the list of files names no wheel", COPY);
+  }
+  const [[wasm, stdlib, lock], whl, { loadPyodide }] = await Promise.all([
+    early,
+    assets.file(wheel),
+    ...scripts,
+  ]);
+  report("runtime");
+  const checked = new Map([
+    [assets.url(WASM), new Response(wasm, { headers: { "content-type": "application/wasm" } })],
+    [assets.url(STDLIB), new Response(stdlib)],
+    [assets.url(wheel), new Response(whl)],
+  ]);
+  return await withChecked(checked, assets.url(WASM), async () => {
+    const said = /** @type {string[] | null} */ ([]);
+    let listening = said;
+    try {
+      /** @type {Pyodide} */
+      const pyodide = await loadPyodide({
+        indexURL: assets.url("runtime/"),
+        packageBaseUrl: new URL(".", assets.url(wheel)).href,
+        lockFileContents: new TextDecoder().decode(lock),
+        packages: [PACKAGE],
+        // What Python says while it starts explains a failure; what it says later could hold what is
+        // remembered and is dropped.
+        stdout: (/** @type {string} */ line) => void listening?.push(line),
+        stderr: (/** @type {string} */ line) => void listening?.push(line),
+      });
+      report("python");
+      // Pyodide reports a wheel that it could not install only as a line of text: importing is the test.
+      const { dispatch } = pyodide.pyimport("py_memory.browser.worker");
+      return dispatch;
+    } catch (cause) {
+      const reason = [textOf(cause), ...(said ?? [])].join("\n");
+      throw bootError("python", assets.url(wheel), "Python did not start", COPY, reason);
+    } finally {
+      listening = null;
+    }
+  });
+}
+
+/** Without leave to compile, Pyodide waits for ever: the smallest module tells beforehand. */
+function refuseWithoutWasm() {
+  try {
+    new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
+  } catch (cause) {
+    const hint =
+      "Add 'wasm-unsafe-eval' to script-src in the Content-Security-Policy that is sent with worker.js; " +
+      "where the browser forbids WebAssembly (a lockdown mode) there is no way.";
+    throw bootError("runtime", location.href, "WebAssembly may not be compiled here", hint, cause);
+  }
+}
+
+/** Our files: each fetched once and compared with the list before it is used. */
+class Assets {
+  /** @type {Promise<Record<string, Listed>> | undefined} */
+  #list;
+  #loaded = 0;
+  #reported = 0;
+
+  /** @param {string} base @param {Report} report */
+  constructor(base, report) {
+    this.base = base;
+    this.report = report;
+  }
+
+  /** @param {string} path */
+  url(path) {
+    return new URL(path, this.base).href;
+  }
+
+  /** The files with hash and size; always asked for anew, so that it fits what is served now. */
+  listed() {
+    this.#list ??= this.#fetched("manifest.json", "no-cache").then((bytes) => {
+      try {
+        return JSON.parse(new TextDecoder().decode(bytes)).files;
+      } catch (cause) {
+        throw bootError("assets", this.url("manifest.json"), "the list of files is not JSON", FALLBACK, cause);
+      }
+    });
+    return this.#list;
+  }
+
+  /**
+   * @param {string} path
+   * @param {RequestCache} [cache]
+   * @returns {Promise<ArrayBuffer>}
+   */
+  async file(path, cache = "default") {
+    const bytes = await this.#fetched(path, cache);
+    if (await this.#fits(path, bytes)) return bytes;
+    // A cache may still hold the file of the version before: ask the server itself, once.
+    if (cache !== "reload") return await this.file(path, "reload");
+    const start = new TextDecoder().decode(bytes.slice(0, 64)).trimStart();
+    const page = start.startsWith("<");
+    throw bootError(
+      "assets",
+      this.url(path),
+      page ? "the server sent a page of HTML in its place" : "its content is not what was built (wrong sha256)",
+      page ? FALLBACK : `${COPY} Something may also alter or cut it on its way.`,
+    );
+  }
+
+  /**
+   * Import a module script, and compare what the import left in the HTTP cache with the list. Nothing of
+   * it runs before that but its definitions.
+   * @param {string} path
+   */
+  async script(path) {
+    const url = this.url(path);
+    try {
+      const module = await import(/* @vite-ignore */ /* webpackIgnore: true */ url);
+      if (await this.#fits(path, await this.#fetched(path, "force-cache"))) return module;
+      await this.file(path, "reload");
+      const hint = "The right one has been fetched now: call openMemory again.";
+      throw bootError("assets", url, "the browser's cache held another version", hint);
+    } catch (cause) {
+      if (cause instanceof BootError) throw cause;
+      await this.file(path);
+      const hint = "Reload the page; if it stays, check script-src in the Content-Security-Policy.";
+      throw bootError("runtime", url, "the script could not be run", hint, cause);
+    }
+  }
+
+  /**
+   * @param {string} path
+   * @param {RequestCache} cache
+   * @returns {Promise<ArrayBuffer>}
+   */
+  async #fetched(path, cache) {
+    const url = this.url(path);
+    /** @param {string} what @param {string} hint @param {unknown} [cause] */
+    const refused = (what, hint, cause) => bootError("assets", url, what, hint, cause);
+    let response;
+    try {
+      response = await fetch(url, { cache });
+      if (response.ok) refuseType(path, response.headers.get("content-type") ?? "", refused);
+      else throw refused(`the server answered ${response.status}`, COPY);
+      return await this.#read(response);
+    } catch (cause) {
+      if (cause instanceof BootError) throw cause;
+      const what = navigator.onLine ? "it could not be fetched" : "the browser is offline";
+      throw refused(what, "Check the connection and connect-src, then call openMemory again.", cause);
+    }
+  }
+
+  /** @param {string} path @param {ArrayBuffer} bytes */
+  async #fits(path, bytes) {
+    const expected = (await this.listed())[path];
+    if (!expected) {
+      const url = this.url("manifest.json");
+      throw bootError("assets", url, `the list of files does not name ${path}`, COPY);
+    }
+    return hex(await crypto.subtle.digest("SHA-256", bytes)) === expected.sha256;
+  }
+
+  /** Read a body, telling how far it has come. @param {Response} response */
+  async #read(response) {
+    if (!response.body) return await response.arrayBuffer();
+    const parts = [];
+    const reader = response.body.getReader();
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      parts.push(next.value);
+      this.#loaded += next.value.length;
+      if (performance.now() - this.#reported > 50) {
+        this.#reported = performance.now();
+        this.report("assets", { loaded: this.#loaded });
+      }
+    }
+    return await new Blob(parts).arrayBuffer();
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {string} type
+ * @param {(what: string, hint: string) => BootError} refused
+ */
+function refuseType(path, type, refused) {
+  if (type.startsWith("text/html")) throw refused("the server sent a page of HTML in its place", FALLBACK);
+  const wanted = path.endsWith(".wasm") ? /^application\/wasm/ : path.endsWith(".mjs") ? /javascript/ : null;
+  if (wanted && !wanted.test(type)) {
+    const right = path.endsWith(".wasm") ? "application/wasm" : "text/javascript";
+    throw refused(`the server sent it as '${type}'`, `Let the server send it as '${right}'.`);
+  }
+}
+
+/** @param {ArrayBuffer} bytes */
+function hex(bytes) {
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/**
+ * Run `start` while fetch() gives out the checked files, and notice what Pyodide only writes to the
+ * console. This worker is ours alone, so nobody else's fetch is touched; both are put back afterwards.
+ * @template T
+ * @param {Map<string, Response>} checked
+ * @param {string} wasm
+ * @param {() => Promise<T>} start
+ * @returns {Promise<T>}
+ */
+async function withChecked(checked, wasm, start) {
+  const { fetch } = globalThis;
+  const { instantiateStreaming } = WebAssembly;
+  try {
+    return await new Promise((resolve, reject) => {
+      globalThis.fetch = (input, init) => {
+        const url = input instanceof Request ? input.url : String(input);
+        const response = checked.get(url);
+        checked.delete(url);
+        return response ? Promise.resolve(response) : fetch(input, init);
+      };
+      WebAssembly.instantiateStreaming = async (source, imports) => {
+        try {
+          return await instantiateStreaming(source, imports);
+        } catch (cause) {
+          const hint = `${COPY} A device that is short of memory can be the cause, too.`;
+          reject(bootError("runtime", wasm, "WebAssembly did not take the file", hint, cause));
+          throw cause;
+        }
+      };
+      start().then(resolve, reject);
+    });
+  } finally {
+    globalThis.fetch = fetch;
+    WebAssembly.instantiateStreaming = instantiateStreaming;
+  }
+}
