@@ -78,14 +78,10 @@ def settle(engine: Engine, connection: sqlite3.Connection, statement: Statement)
     elif outcome == "replaced":
         intent_id, previous = _replace(engine, connection, statement, current, now)
     else:
-        intent_id = _insert(
-            engine, connection, statement, now, valid_to=statement.at, reason=REJECTED
-        )
+        intent_id = _insert(engine, connection, statement, now, valid_to=statement.at, reason=REJECTED)
         previous = current["id"]
     change = _record(engine, connection, statement, outcome, intent_id, previous)
-    return _answer(
-        connection, intent_id, outcome=outcome, previous_id=previous, change_id=change
-    )
+    return _answer(connection, intent_id, outcome=outcome, previous_id=previous, change_id=change)
 
 
 def _current(connection: sqlite3.Connection, statement: Statement) -> dict[str, Any] | None:
@@ -113,7 +109,7 @@ def _slot(statement: Statement) -> tuple[str, ...]:
     )
 
 
-def _insert(  # noqa: PLR0913 - a row's validity beside its statement
+def _insert(
     engine: Engine,
     connection: sqlite3.Connection,
     statement: Statement,
@@ -149,18 +145,14 @@ def _insert(  # noqa: PLR0913 - a row's validity beside its statement
     return intent_id
 
 
-def insert_row(
-    connection: sqlite3.Connection, user_id: str, scope: str, row: dict[str, Any]
-) -> None:
+def insert_row(connection: sqlite3.Connection, user_id: str, scope: str, row: dict[str, Any]) -> None:
     """Write an intent's row as it is, with what `find` looks for."""
     values = [row[name.strip()] for name in INTENT_COLUMNS.split(",")]
     pk = connection.execute(_INSERT, (user_id, scope, *values)).lastrowid
     _index(connection, int(pk or 0), user_id, row)
 
 
-def _index(
-    connection: sqlite3.Connection, pk: int, user_id: str, row: dict[str, Any]
-) -> None:
+def _index(connection: sqlite3.Connection, pk: int, user_id: str, row: dict[str, Any]) -> None:
     closed = int(row["valid_to"] is not None)
     hashes = hashes_of(
         user_id, row["name"], row["namespace"], row["subject"], row["key"], read(row["entities"])
@@ -180,9 +172,7 @@ def _reindex(connection: sqlite3.Connection, intent_id: str) -> None:
     _index(connection, pk, user_id, dict(zip(names, values, strict=True)))
 
 
-def close_row(
-    connection: sqlite3.Connection, intent_id: str, at: int, by: str | None, now: int
-) -> None:
+def close_row(connection: sqlite3.Connection, intent_id: str, at: int, by: str | None, now: int) -> None:
     """End a statement's validity; the row stays on the timeline."""
     connection.execute(
         "UPDATE intents SET valid_to = ?, replaced_by = ?, updated_at = ? WHERE id = ?",
@@ -200,9 +190,7 @@ def _replace(
 ) -> tuple[str, str]:
     close_row(connection, current["id"], statement.at, None, now)
     intent_id = _insert(engine, connection, statement, now)
-    connection.execute(
-        "UPDATE intents SET replaced_by = ? WHERE id = ?", (intent_id, current["id"])
-    )
+    connection.execute("UPDATE intents SET replaced_by = ? WHERE id = ?", (intent_id, current["id"]))
     return intent_id, current["id"]
 
 
@@ -227,9 +215,7 @@ def _update(
         reason=current["update_reason"],
         at=current["valid_from"],
     )
-    previous = _insert(
-        engine, connection, old, now, valid_to=statement.at, replaced_by=current["id"]
-    )
+    previous = _insert(engine, connection, old, now, valid_to=statement.at, replaced_by=current["id"])
     connection.execute(
         "UPDATE intents SET fragment_id = ?, entities = ?, confidence = ?, evidence = 1,"
         " valid_from = ?, update_reason = ?, source = ?, updated_at = ? WHERE id = ?",
@@ -248,9 +234,7 @@ def _update(
     return current["id"], previous
 
 
-def _into_the_past(
-    engine: Engine, connection: sqlite3.Connection, statement: Statement, now: int
-) -> Intent:
+def _into_the_past(engine: Engine, connection: sqlite3.Connection, statement: Statement, now: int) -> Intent:
     """Put a backdated statement before what was stated later; the current one stays."""
     later = connection.execute(
         "SELECT id, valid_from FROM intents WHERE user_id = ? AND namespace = ? AND scope = ?"
@@ -258,9 +242,7 @@ def _into_the_past(
         " AND coalesce(update_reason, '') <> ? ORDER BY valid_from, pk LIMIT 1",
         (*_slot(statement), statement.at, REJECTED),
     ).fetchone()
-    intent_id = _insert(
-        engine, connection, statement, now, valid_to=later[1], replaced_by=later[0]
-    )
+    intent_id = _insert(engine, connection, statement, now, valid_to=later[1], replaced_by=later[0])
     earlier = connection.execute(
         "SELECT id FROM intents WHERE user_id = ? AND namespace = ? AND scope = ? AND name = ?"
         " AND subject = ? AND key = ? AND valid_from <= ? AND valid_to > ? AND id <> ?"
@@ -273,7 +255,7 @@ def _into_the_past(
     return _answer(connection, intent_id, outcome="created", change_id=change)
 
 
-def _record(  # noqa: PLR0913 - a change's ids
+def _record(
     engine: Engine,
     connection: sqlite3.Connection,
     statement: Statement,
@@ -301,7 +283,5 @@ def _record(  # noqa: PLR0913 - a change's ids
 
 
 def _answer(connection: sqlite3.Connection, intent_id: str, **outcome: Any) -> Intent:
-    row = connection.execute(
-        f"SELECT {INTENT_COLUMNS} FROM intents WHERE id = ?", (intent_id,)
-    ).fetchone()
+    row = connection.execute(f"SELECT {INTENT_COLUMNS} FROM intents WHERE id = ?", (intent_id,)).fetchone()
     return intent_of(row, **outcome)

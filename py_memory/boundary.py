@@ -109,11 +109,7 @@ def number(value: object, option: str, low: float, high: float) -> float:
     Raises:
         InvalidArgument: It is not.
     """
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not low <= value <= high
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         message = f"'{option}' must be a number between {low:g} and {high:g}."
         raise InvalidArgument(message, option=option)
     return float(value)

@@ -2,7 +2,6 @@
 
 import re
 import sqlite3
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ _ALWAYS = (
     "PRAGMA secure_delete=FAST",
     "PRAGMA trusted_schema=OFF",
 )
+_NO_CHECKPOINT_ON_CLOSE = 1006  # SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE
 _FOLD_TRIES = 5
 _QUOTED = re.compile(r"[\"'].*", re.DOTALL)
 
@@ -80,11 +80,12 @@ class Database:
         """Open the connection with the profile's pragmas; does not migrate."""
         connection: sqlite3.Connection | None = None
         try:
-            connection = sqlite3.connect(
-                self.path, isolation_level=None, check_same_thread=False, timeout=10
-            )
+            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
+            # On a database that has pages, setting auto_vacuum would write a transaction.
+            fresh = connection.execute("PRAGMA page_count").fetchone()[0] == 0
             for pragma in (*(_OWNED if self.owned else _FILE), *_ALWAYS):
-                connection.execute(pragma).fetchall()
+                if fresh or not pragma.startswith("PRAGMA auto_vacuum"):
+                    connection.execute(pragma).fetchall()
         except sqlite3.Error as exc:
             if connection is not None:
                 connection.close()
@@ -98,11 +99,11 @@ class Database:
         Raises:
             Internal: This Python (before 3.12) cannot.
         """
-        if sys.version_info < (3, 12):
+        connection = self.connection
+        if not hasattr(connection, "setconfig"):
             message = "Closing without a checkpoint needs Python 3.12 or newer."
             raise Internal(message)
-        connection = self.connection
-        connection.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)  # noqa: FBT003
+        connection.setconfig(_NO_CHECKPOINT_ON_CLOSE, True)
         connection.close()
         self._connection = None
 

@@ -5,7 +5,8 @@ One narrow table answers any entity key, nested or not, for one user: no scan, n
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import operator as operator_module
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from py_memory.boundary import to_json
@@ -21,7 +22,7 @@ def term_hash(user_id: str, kind: str, *parts: Any) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def hashes_of(  # noqa: PLR0913 - the fields that can be asked for
+def hashes_of(
     user_id: str,
     name: str,
     namespace: str,
@@ -110,7 +111,7 @@ def holds(entities: Mapping[str, Any], path: str, operator: str, operand: Any) -
     """Tell whether an intent's entities meet one condition."""
     value = _at(entities, path)
     if operator == "$exists":
-        return (value is not _MISSING) == operand
+        return (value is not _MISSING) is bool(operand)
     if value is _MISSING:
         return False
     if operator == "$eq":
@@ -118,9 +119,7 @@ def holds(entities: Mapping[str, Any], path: str, operator: str, operand: Any) -
     if operator == "$in":
         return any(canonical(value) == canonical(item) for item in operand)
     if operator == "$contains":
-        return isinstance(value, list) and any(
-            canonical(item) == canonical(operand) for item in value
-        )
+        return isinstance(value, list) and any(canonical(item) == canonical(operand) for item in value)
     return _compares(value, operator, operand)
 
 
@@ -129,12 +128,13 @@ def _compares(value: Any, operator: str, operand: Any) -> bool:
         return False
     if not isinstance(value, str | int | float):
         return False
-    return {
-        "$gt": value > operand,
-        "$gte": value >= operand,
-        "$lt": value < operand,
-        "$lte": value <= operand,
-    }[operator]
+    compare: dict[str, Callable[[Any, Any], bool]] = {
+        "$gt": operator_module.gt,
+        "$gte": operator_module.ge,
+        "$lt": operator_module.lt,
+        "$lte": operator_module.le,
+    }
+    return compare[operator](value, operand)
 
 
 def _at(entities: Mapping[str, Any], path: str) -> Any:

@@ -84,19 +84,13 @@ def _selected(
     everything = boundary.flag(options.get("all", False), "all")
     given = [name for name in _SELECTORS if options.get(name) is not None]
     if not given and not everything:
-        message = (
-            f"Say what to {verb}: {', '.join(_SELECTORS)}; or pass all=true for all of this user's."
-        )
+        message = f"Say what to {verb}: {', '.join(_SELECTORS)}; or pass all=true for all of this user's."
         raise EmptySelector(message, verb=verb)
     state = "IS NOT NULL" if deleted else "IS NULL"
-    condition = Condition(
-        ["f.user_id = :user_id", f"f.deleted_at {state}"], {"user_id": user_id}
-    )
+    condition = Condition(["f.user_id = :user_id", f"f.deleted_at {state}"], {"user_id": user_id})
     ids = boundary.identifiers(options.get("ids"), "ids")
     if ids is not None:
-        condition.add(
-            "f.id IN (SELECT value FROM json_each(:ids))", ids=boundary.to_json(list(ids))
-        )
+        condition.add("f.id IN (SELECT value FROM json_each(:ids))", ids=boundary.to_json(list(ids)))
     if options.get("session_id") is not None:
         session = boundary.identifier(options["session_id"], "session_id")
         condition.add("f.session_id = :session", session=session)
@@ -110,14 +104,10 @@ def _selected(
     return condition
 
 
-def _matching(
-    engine: Engine, user_id: str, query: object, condition: Condition, verb: str
-) -> None:
+def _matching(engine: Engine, user_id: str, query: object, condition: Condition, verb: str) -> None:
     """Narrow to fragments that have every word of a query; none may be selected by no word."""
     rows = engine.index.holding_all(user_id, boundary.text(query, "query", engine.settings))
     if rows is None:
         message = f"The query has no word to {verb} by."
         raise EmptySelector(message, verb=verb)
-    condition.add(
-        "f.pk IN (SELECT value FROM json_each(:rows))", rows=boundary.to_json(rows)
-    )
+    condition.add("f.pk IN (SELECT value FROM json_each(:rows))", rows=boundary.to_json(rows))

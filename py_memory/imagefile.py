@@ -27,7 +27,7 @@ def exported(engine: Engine) -> bytes:
     return bytes(image)
 
 
-def imported(engine: Engine, image: bytes) -> dict[str, Any]:
+def imported(engine: Engine, image: object) -> dict[str, Any]:
     """Replace the database by an image, in one transaction of the live connection.
 
     Raises:
@@ -67,9 +67,7 @@ def _verify(source: Database) -> None:
     if source.rows("PRAGMA foreign_key_check"):
         message = "The image has rows that belong to nothing; nothing was changed."
         raise CorruptImage(message, kind="foreign_key_check")
-    scripts = source.rows(
-        "SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1"
-    )
+    scripts = source.rows("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1")
     if scripts:
         message = "The image has triggers or views, which a memory has not; nothing was changed."
         raise CorruptImage(message, kind="foreign")
@@ -88,9 +86,7 @@ def _replace(engine: Engine, source: Database) -> None:
 
 def checked(engine: Engine) -> dict[str, Any]:
     """Run SQLite's checks and the text index's own; say what is wrong."""
-    problems = [
-        row[0] for row in engine.database.rows("PRAGMA integrity_check(10)") if row[0] != "ok"
-    ]
+    problems = [row[0] for row in engine.database.rows("PRAGMA integrity_check(10)") if row[0] != "ok"]
     if engine.database.rows("PRAGMA foreign_key_check"):
         problems.append("rows that belong to nothing")
     try:

@@ -36,9 +36,7 @@ _TABLES = {
     "fragments": FRAGMENT_COLUMNS,
     "intents": INTENT_COLUMNS,
 }
-_COLUMNS = {
-    table: tuple(name.strip() for name in listed.split(",")) for table, listed in _TABLES.items()
-}
+_COLUMNS = {table: tuple(name.strip() for name in listed.split(",")) for table, listed in _TABLES.items()}
 _OPTIONAL_TIMES = frozenset(("ended_at", "last_access_at", "expires_at", "deleted_at", "valid_to"))
 _IDS = frozenset(("id", "user_id", "session_id", "fragment_id"))
 _CHOICES = {"type": TYPES, "role": ROLES, "scope": SCOPES}
@@ -63,19 +61,15 @@ class _Report:
     kept: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_TABLES, 0))
 
     def to_dict(self, *, dry_run: bool) -> dict[str, Any]:
-        tables = {
-            table: {"added": self.added[table], "kept": self.kept[table]} for table in _TABLES
-        }
+        tables = {table: {"added": self.added[table], "kept": self.kept[table]} for table in _TABLES}
         return {"dry_run": dry_run, **tables}
 
 
-class _DryRun(Exception):  # noqa: N818 - ends a transaction on purpose, is no error
+class _DryRun(Exception):
     pass
 
 
-def imported(
-    engine: Engine, text: str, *, dry_run: bool = False, owner: str | None = None
-) -> dict[str, Any]:
+def imported(engine: Engine, text: str, *, dry_run: bool = False, owner: str | None = None) -> dict[str, Any]:
     """Merge a file; `dry_run` does the same and undoes it. Gives rows added and kept by table.
 
     Raises:
@@ -158,7 +152,7 @@ def _checked(engine: Engine, table: str, number: int, row: dict[str, Any]) -> di
         raise ImportInvalid(message, table=table, row=number) from exc
 
 
-def _value(  # noqa: C901, PLR0911, PLR0912 - one line per kind of field
+def _value(  # noqa: C901 - one line per kind of field
     engine: Engine, table: str, name: str, value: Any
 ) -> Any:
     settings = engine.settings
@@ -246,16 +240,12 @@ def _merge(
     _add_intents(engine, connection, rows["intents"], report)
 
 
-def _owner(
-    connection: sqlite3.Connection, table: str, column: str, row_id: str
-) -> str | None:
+def _owner(connection: sqlite3.Connection, table: str, column: str, row_id: str) -> str | None:
     row = connection.execute(f"SELECT {column} FROM {table} WHERE id = ?", (row_id,)).fetchone()
     return None if row is None else str(row[0])
 
 
-def _is_kept(
-    connection: sqlite3.Connection, table: str, row_id: str, owner: str, report: _Report
-) -> bool:
+def _is_kept(connection: sqlite3.Connection, table: str, row_id: str, owner: str, report: _Report) -> bool:
     column = "id" if table == "users" else "user_id"
     there = _owner(connection, table, column, row_id)
     if there is None:

@@ -10,7 +10,6 @@ from py_memory.entities import conditions, hashes_for, holds, term_hash
 from py_memory.errors import InvalidArgument
 from py_memory.records import INTENT_COLUMNS, Found, Fragment, Page, columns, intent_of
 from py_memory.scoping import FILTERS, filtered, live
-from py_memory.times import to_ms
 
 FIND_OPTIONS = FILTERS | frozenset(
     (
@@ -67,9 +66,7 @@ def find(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
     """
     boundary.known(options, FIND_OPTIONS, "find")
     limit = limit_of(options, 50)
-    wanted = conditions(
-        boundary.json_object(options.get("entities"), "entities", engine.settings)
-    )
+    wanted = conditions(boundary.json_object(options.get("entities"), "entities", engine.settings))
     condition = filtered(live(engine, user_id), engine, options)
     past = options.get("as_of") is not None
     history = boundary.flag(options.get("history", False), "history")
@@ -138,9 +135,9 @@ def _hash_lists(
         lists.append([term_hash(user_id, "name", intent)])
     elif namespace is not None:
         lists.append([term_hash(user_id, "namespace", namespace)])
-    for option in ("key", "subject"):
-        if options.get(option):
-            lists.append([term_hash(user_id, option, options[option])])
+    lists.extend(
+        [term_hash(user_id, option, options[option])] for option in ("key", "subject") if options.get(option)
+    )
     for path, operator, operand in wanted:
         hashes = hashes_for(user_id, path, operator, operand)
         if hashes is not None:
@@ -169,9 +166,7 @@ def _source(
         on = "t.hash = :hash_0 AND t.closed = 0"
         return (f"{table} AND {on} CROSS {join}", params), "t.intent DESC"
     picked = f"SELECT DISTINCT intent FROM intent_terms WHERE hash IN ({marks}) AND closed IN {flags}"
-    return (f"({picked}) AS t CROSS JOIN intents AS i ON i.pk = t.intent CROSS {join}", params), (
-        "i.pk DESC"
-    )
+    return (f"({picked}) AS t CROSS JOIN intents AS i ON i.pk = t.intent CROSS {join}", params), ("i.pk DESC")
 
 
 def _rows_of(engine: Engine, hashes: list[int], flags: str) -> int:
@@ -194,5 +189,3 @@ def _cursor(value: object, parts: int) -> list[int]:
         message = "'cursor' must be one that this verb gave."
         raise InvalidArgument(message, option="cursor")
     return numbers
-
-

@@ -31,11 +31,7 @@ def fragments(engine: Engine, rows: Sequence[int], *, data: bool = True) -> list
         )
     }
     meant = current_intents(engine, [fragment.id for fragment in found.values()])
-    return [
-        replace(found[pk], intents=tuple(meant.get(found[pk].id, ())))
-        for pk in rows
-        if pk in found
-    ]
+    return [replace(found[pk], intents=tuple(meant.get(found[pk].id, ()))) for pk in rows if pk in found]
 
 
 def companions(engine: Engine, fragment: Fragment, *, data: bool = True) -> list[Fragment]:

@@ -32,7 +32,7 @@ class Memory:
         self.engine = engine
 
     @classmethod
-    def open(  # noqa: PLR0913 - the options of open
+    def open(
         cls,
         path: str,
         *,
@@ -135,15 +135,11 @@ class Memory:
         """Return forgotten fragments, latest first. Options: limit (50), cursor."""
         return forgetting.trash(self.engine, boundary.user(user_id), options)
 
-    def export_json(
-        self, user_id: str | None = None, *, include_sensitive: bool = False
-    ) -> str:
+    def export_json(self, user_id: str | None = None, *, include_sensitive: bool = False) -> str:
         """Return one user's memory, or everything, as a JSON file's text."""
         return portable.exported(self.engine, user_id, include_sensitive=include_sensitive)
 
-    def import_json(
-        self, text: str, *, dry_run: bool = False, owner: str | None = None
-    ) -> dict[str, Any]:
+    def import_json(self, text: str, *, dry_run: bool = False, owner: str | None = None) -> dict[str, Any]:
         """Merge a JSON file into this memory, whole or not at all; gives counts by table.
 
         `owner` gives all of a one-user file to that user. `dry_run` only counts.

@@ -18,9 +18,7 @@ FORMAT = "py-memory"
 VERSION = 1
 
 USER_COLUMNS = "id, name, core, profile, created_at, updated_at"
-SESSION_COLUMNS = (
-    "id, user_id, skill, started_at, last_active_at, ended_at, summary, frozen"
-)
+SESSION_COLUMNS = "id, user_id, skill, started_at, last_active_at, ended_at, summary, frozen"
 
 TIMES = frozenset(
     """
@@ -48,17 +46,14 @@ def exported(engine: Engine, user_id: str | None, *, include_sensitive: bool = F
     parts = [boundary.to_json(head)[:-1]]
     params = {"user": user, "now": now, "sensitive": int(sensitive)}
     for table, sql, names in _queries(user is None):
-        rows = ",\n".join(
-            boundary.to_json(_row(names, row)) for row in engine.database.rows(sql, params)
-        )
+        rows = ",\n".join(boundary.to_json(_row(names, row)) for row in engine.database.rows(sql, params))
         parts.append(f'"{table}":[\n{rows}\n]' if rows else f'"{table}":[]')
     return ",\n".join(parts) + "}\n"
 
 
-def _queries(everyone: bool) -> Iterator[tuple[str, str, list[str]]]:  # noqa: FBT001 - internal
+def _queries(everyone: bool) -> Iterator[tuple[str, str, list[str]]]:
     kept = (
-        "f.deleted_at IS NULL AND (f.expires_at IS NULL OR f.expires_at > :now)"
-        " AND f.sensitive <= :sensitive"
+        "f.deleted_at IS NULL AND (f.expires_at IS NULL OR f.expires_at > :now) AND f.sensitive <= :sensitive"
     )
     users = "1" if everyone else "id = :user"
     whose = "1" if everyone else "user_id = :user"
@@ -75,15 +70,19 @@ def _queries(everyone: bool) -> Iterator[tuple[str, str, list[str]]]:  # noqa: F
     )
     yield (
         "fragments",
-        f"SELECT {columns(FRAGMENT_COLUMNS, 'f')} FROM fragments AS f"
-        f" WHERE {of_user} AND {kept} ORDER BY f.stored_at, f.id",
+        (
+            f"SELECT {columns(FRAGMENT_COLUMNS, 'f')} FROM fragments AS f"
+            f" WHERE {of_user} AND {kept} ORDER BY f.stored_at, f.id"
+        ),
         _names(FRAGMENT_COLUMNS),
     )
     yield (
         "intents",
-        f"SELECT {columns(INTENT_COLUMNS, 'i')} FROM intents AS i"
-        f" JOIN fragments AS f ON f.id = i.fragment_id WHERE {of_user} AND {kept}"
-        " ORDER BY i.created_at, i.id",
+        (
+            f"SELECT {columns(INTENT_COLUMNS, 'i')} FROM intents AS i"
+            f" JOIN fragments AS f ON f.id = i.fragment_id WHERE {of_user} AND {kept}"
+            " ORDER BY i.created_at, i.id"
+        ),
         _names(INTENT_COLUMNS),
     )
 

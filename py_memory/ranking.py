@@ -57,8 +57,7 @@ def relevances(
     base = {pk: value for pk, (value, _) in scores.items()}
     final = _with_neighbours(engine, condition, turns, base, parts)
     return {
-        pk: Relevance(1 - math.exp(-_BEND * value), parts.get(pk, {}))
-        for pk, value in final.items()
+        pk: Relevance(1 - math.exp(-_BEND * value), parts.get(pk, {})) for pk, value in final.items()
     }, terms
 
 
@@ -114,7 +113,7 @@ def _beside(
     near: dict[int, tuple[str, int]] = {}
     reach = max(pause, MINUTE)
     spans = [
-        [turn.session_id, turn.happened_at - 2 * reach, turn.happened_at + 2 * reach]
+        (turn.session_id, turn.happened_at - 2 * reach, turn.happened_at + 2 * reach)
         for turn in turns.values()
     ]
     for pk, session_id, at in _rows_in(engine, condition, _merged(spans)):
@@ -146,18 +145,18 @@ def _linked(
     return linked
 
 
-def _merged(spans: list[list[object]]) -> list[list[object]]:
-    merged: list[list[object]] = []
-    for span in sorted(spans, key=lambda one: (str(one[0]), one[1])):
-        if merged and merged[-1][0] == span[0] and merged[-1][2] >= span[1]:  # type: ignore[operator]  # ms
-            merged[-1][2] = max(merged[-1][2], span[2])  # type: ignore[type-var]  # ms
+def _merged(spans: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    merged: list[tuple[str, int, int]] = []
+    for session_id, start, end in sorted(spans):
+        if merged and merged[-1][0] == session_id and merged[-1][2] >= start:
+            merged[-1] = (session_id, merged[-1][1], max(merged[-1][2], end))
         else:
-            merged.append(span)
+            merged.append((session_id, start, end))
     return merged
 
 
 def _rows_in(
-    engine: Engine, condition: Condition, spans: list[list[object]]
+    engine: Engine, condition: Condition, spans: list[tuple[str, int, int]]
 ) -> list[tuple[int, str, int]]:
     return engine.database.rows(
         "SELECT f.pk, f.session_id, f.happened_at FROM json_each(:spans) AS j"

@@ -29,7 +29,7 @@ SEARCH_OPTIONS = FILTERS | frozenset(
         "include_data",
     )
 )  # fmt: skip
-RECALL_OPTIONS = SEARCH_OPTIONS | frozenset(("state", "tiers", "signature_window"))
+RECALL_OPTIONS = (SEARCH_OPTIONS - {"session_id"}) | {"state", "tiers", "signature_window"}
 
 _MAX_AROUND = 20
 _TIER_ROWS = 200
@@ -54,9 +54,7 @@ class _Scored:
     candidate: _Candidate
 
 
-def recall(
-    engine: Engine, place: Place, query: str, options: Mapping[str, Any]
-) -> list[Hit]:
+def recall(engine: Engine, place: Place, query: str, options: Mapping[str, Any]) -> list[Hit]:
     """Return the hits of a session's recall, best score first, ties by newest."""
     boundary.known(options, RECALL_OPTIONS, "recall")
     tiers = boundary.choices(options.get("tiers"), "tiers", TIERS) or TIERS
@@ -69,7 +67,7 @@ def search(engine: Engine, user_id: str, query: str, options: Mapping[str, Any])
     return _hits(engine, user_id, None, query, options, ("L3",))
 
 
-def _hits(  # noqa: PLR0913 - recall and search share all of it
+def _hits(
     engine: Engine,
     user_id: str,
     place: Place | None,
@@ -114,7 +112,7 @@ def _visible(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Condit
     return condition
 
 
-def _exact(  # noqa: PLR0913 - where, what and when
+def _exact(
     engine: Engine,
     place: Place,
     condition: Condition,
@@ -126,9 +124,7 @@ def _exact(  # noqa: PLR0913 - where, what and when
     if options.get("state") is None:
         return
     state = boundary.json_object(options["state"], "state", engine.settings)
-    same = context_signature(
-        place.user_id, place.session_id, state, options.get("signature_window"), at
-    )
+    same = context_signature(place.user_id, place.session_id, state, options.get("signature_window"), at)
     rows = engine.database.rows(
         "SELECT f.pk, f.context_signature = :same FROM fragments AS f"
         f" WHERE f.state_signature = :state AND {condition.sql}"
@@ -170,7 +166,7 @@ def _near(
         candidates.setdefault(pk, _Candidate()).tiers["L2"] = engine.settings.near_weight
 
 
-def _meant(  # noqa: PLR0913 - the tier's rows and where they go
+def _meant(
     engine: Engine,
     condition: Condition,
     found: Mapping[int, Relevance],
@@ -193,11 +189,11 @@ def _meant(  # noqa: PLR0913 - the tier's rows and where they go
         candidates.setdefault(pk, _Candidate()).tiers["L3"] = engine.settings.meaning_weight
 
 
-def _scored(  # noqa: PLR0913 - what a score is made of
+def _scored(
     engine: Engine,
     candidates: Mapping[int, _Candidate],
     found: Mapping[int, Relevance],
-    asked: bool,  # noqa: FBT001 - internal
+    asked: bool,
     options: Mapping[str, Any],
     at: int,
 ) -> list[_Scored]:
@@ -227,16 +223,14 @@ def _scored(  # noqa: PLR0913 - what a score is made of
         relevance = _relevance(tier, value, settings.relevance_floor, asked)
         score = weight * relevance * strength.strength
         order = (-score, not candidate.branch, -happened, -stored, fragment_id)
-        scored.append(
-            _Scored(pk, fragment_id, tier, weight, relevance, strength, score, order, candidate)
-        )
+        scored.append(_Scored(pk, fragment_id, tier, weight, relevance, strength, score, order, candidate))
     # Ids rise with time, so among rows stored in one millisecond the later id is the newer.
     scored.sort(key=lambda one: one.id, reverse=True)
     scored.sort(key=lambda one: one.order[:4])
     return scored
 
 
-def _relevance(tier: str, value: float, floor: float, asked: bool) -> float:  # noqa: FBT001
+def _relevance(tier: str, value: float, floor: float, asked: bool) -> float:
     if tier == "L3":
         return value
     return max(value, floor) if asked else 1.0

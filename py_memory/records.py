@@ -162,7 +162,7 @@ def fragment_of(row: tuple[Any, ...], intents: tuple[Intent, ...] = ()) -> Fragm
     values[25] = iso(row[25])
     values[26] = iso(row[26])
     values[27] = iso_or_none(row[27])
-    return Fragment(*values, intents)
+    return Fragment(*values, intents=intents)
 
 
 def intent_of(row: tuple[Any, ...], **outcome: Any) -> Intent:

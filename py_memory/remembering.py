@@ -35,9 +35,7 @@ OPTIONS = frozenset(
     update_reason request_id
     """.split()
 )
-_INTENT_OPTIONS = frozenset(
-    ("name", "entities", "confidence", "key", "subject", "namespace", "source")
-)
+_INTENT_OPTIONS = frozenset(("name", "entities", "confidence", "key", "subject", "namespace", "source"))
 _COLUMNS = tuple(name.strip() for name in FRAGMENT_COLUMNS.split(","))
 _ONE_CENTURY = 3_155_760_000.0
 
@@ -61,9 +59,7 @@ class Draft:
     reason: str | None
 
 
-def remember(
-    engine: Engine, place: Place, items: Sequence[tuple[Any, Mapping[str, Any]]]
-) -> list[Fragment]:
+def remember(engine: Engine, place: Place, items: Sequence[tuple[Any, Mapping[str, Any]]]) -> list[Fragment]:
     """Store contents with their options, all or none, and return the fragments in order.
 
     Raises:
@@ -136,9 +132,7 @@ def _told_again(connection: sqlite3.Connection, outcomes: list[list[Any]]) -> tu
     return tuple(told)
 
 
-def _draft(
-    engine: Engine, place: Place, content: Any, options: Mapping[str, Any], now: int
-) -> Draft:
+def _draft(engine: Engine, place: Place, content: Any, options: Mapping[str, Any], now: int) -> Draft:
     boundary.known(options, OPTIONS, "remember")
     settings = engine.settings
     metadata = boundary.json_object(options.get("metadata"), "metadata", settings)
@@ -151,9 +145,7 @@ def _draft(
     given_state = options.get("state")
     state = boundary.json_object(given_state, "state", settings)
     window = options.get("signature_window")
-    ttl = options.get(
-        "ttl_seconds", settings.working_ttl_seconds if scope == "working" else 0
-    )
+    ttl = options.get("ttl_seconds", settings.working_ttl_seconds if scope == "working" else 0)
     ttl = boundary.number(ttl, "ttl_seconds", 0, _ONE_CENTURY)
     columns = {
         "id": engine.ids.new("mf", now),
@@ -166,20 +158,12 @@ def _draft(
         "media_type": boundary.optional_text(options.get("media_type"), "media_type", settings),
         "metadata": boundary.to_json(metadata),
         "moment": boundary.optional_identifier(options.get("moment"), "moment"),
-        "context_signature": context_signature(
-            place.user_id, place.session_id, state, window, at
-        ),
-        "state_signature": (
-            None if given_state is None else state_signature(place.user_id, state)
-        ),
+        "context_signature": context_signature(place.user_id, place.session_id, state, window, at),
+        "state_signature": (None if given_state is None else state_signature(place.user_id, state)),
         "memory_type": memory_type,
         "scope": scope,
-        "base_score": boundary.number(
-            options.get("base_score", settings.base_score), "base_score", 1, 10
-        ),
-        "decay_rate": boundary.number(
-            options.get("decay_rate", settings.decay_rate), "decay_rate", 1e-6, 1
-        ),
+        "base_score": boundary.number(options.get("base_score", settings.base_score), "base_score", 1, 10),
+        "decay_rate": boundary.number(options.get("decay_rate", settings.decay_rate), "decay_rate", 1e-6, 1),
         "half_life_hours": boundary.number(
             options.get("half_life_hours", default_half_life(scope, memory_type, settings)),
             "half_life_hours",
@@ -267,18 +251,14 @@ def _intents(engine: Engine, place: Place, given: Any) -> list[dict[str, Any]]:
                 "confidence": boundary.number(one.get("confidence", 1.0), "confidence", 0, 1),
                 "key": boundary.optional_identifier(one.get("key"), "key"),
                 "subject": boundary.optional_identifier(subject or None, "subject") or "",
-                "namespace": (
-                    boundary.optional_identifier(namespace or None, "namespace") or ""
-                ),
+                "namespace": (boundary.optional_identifier(namespace or None, "namespace") or ""),
                 "source": boundary.optional_text(one.get("source"), "source", settings),
             }
         )
     return found
 
 
-def _store(
-    engine: Engine, connection: sqlite3.Connection, place: Place, draft: Draft
-) -> Fragment:
+def _store(engine: Engine, connection: sqlite3.Connection, place: Place, draft: Draft) -> Fragment:
     columns = draft.columns
     engine.index.add(insert_fragment(connection, columns), place.user_id, draft.terms)
     stated: list[Intent] = [
@@ -303,7 +283,5 @@ def insert_fragment(connection: sqlite3.Connection, columns: Mapping[str, Any]) 
     """Write a fragment's row and return its number."""
     names = ", ".join(columns)
     marks = ", ".join("?" * len(columns))
-    cursor = connection.execute(
-        f"INSERT INTO fragments ({names}) VALUES ({marks})", tuple(columns.values())
-    )
+    cursor = connection.execute(f"INSERT INTO fragments ({names}) VALUES ({marks})", tuple(columns.values()))
     return int(cursor.lastrowid or 0)

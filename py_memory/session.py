@@ -49,7 +49,7 @@ class Session:
 
     def remember_many(
         self,
-        items: Iterable[Mapping[str, Any]],
+        items: Iterable[Any],
         *,
         moment: str | None = None,
         request_id: str | None = None,
@@ -59,6 +59,9 @@ class Session:
         `moment` groups all of them; ids come back in order.
         """
         pairs: list[tuple[Any, Mapping[str, Any]]] = []
+        if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping):
+            message = "'items' must be a list of objects with 'content' and options."
+            raise InvalidArgument(message, option="items")
         for item in items:
             if not isinstance(item, Mapping) or "content" not in item:
                 message = "Each item must be an object with 'content' and options."
@@ -72,9 +75,7 @@ class Session:
             pairs.append((item["content"], options))
         return self._remember(pairs, request_id)
 
-    def _remember(
-        self, items: list[tuple[Any, Mapping[str, Any]]], request_id: object
-    ) -> list[Fragment]:
+    def _remember(self, items: list[tuple[Any, Mapping[str, Any]]], request_id: object) -> list[Fragment]:
         sessions.must_be_open(self._engine, self._place)
         if request_id is None:
             return remembering.remember(self._engine, self._place, items)
@@ -84,7 +85,7 @@ class Session:
         """Return what answers a query, best score first, each with tier, score, why and cite.
 
         Options: state, limit (10), tiers, min_score, since, until, as_of, time_zone, speaker, role,
-        type, skill, session_id, metadata, include_sensitive, around, touch (True), include_data.
+        type, skill, metadata, include_sensitive, around, touch (True), include_data.
         An empty query gives L1, L2, then the newest.
         """
         return recalling.recall(self._engine, self._place, query, options)

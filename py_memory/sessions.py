@@ -29,9 +29,7 @@ def start(engine: Engine, user_id: object, options: dict[str, Any]) -> Place:
     at = now if options.get("at") is None else to_ms(options["at"], "at")
     wanted = boundary.optional_identifier(options.get("session_id"), "session_id")
     with engine.write() as connection:
-        known = engine.database.row(
-            "SELECT user_id, skill, ended_at FROM sessions WHERE id = ?", (wanted,)
-        )
+        known = engine.database.row("SELECT user_id, skill, ended_at FROM sessions WHERE id = ?", (wanted,))
         if known is not None and known[0] != user:
             message = "This session id is taken by another user: choose another."
             raise PermissionDenied(message, option="session_id")
@@ -60,9 +58,7 @@ def start(engine: Engine, user_id: object, options: dict[str, Any]) -> Place:
 
 
 def _frozen(engine: Engine, user_id: str) -> str:
-    core, profile = engine.database.row(
-        "SELECT core, profile FROM users WHERE id = ?", (user_id,)
-    )
+    core, profile = engine.database.row("SELECT core, profile FROM users WHERE id = ?", (user_id,))
     return boundary.to_json({"core": core, "profile": profile})
 
 

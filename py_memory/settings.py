@@ -1,8 +1,8 @@
 """Settings of a memory, with their defaults and bounds; unknown names are refused."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from py_memory.errors import InvalidArgument
 
@@ -36,9 +36,7 @@ class Settings:
     neighbour_pause_ms: int = 1_800_000
 
 
-_UNIT = frozenset(
-    ("exact_weight", "near_weight", "meaning_weight", "relevance_floor", "strength_floor")
-)
+_UNIT = frozenset(("exact_weight", "near_weight", "meaning_weight", "relevance_floor", "strength_floor"))
 _POSITIVE = frozenset(
     (
         "max_text_bytes",
@@ -53,7 +51,7 @@ _POSITIVE = frozenset(
 _LIMITS = {"base_score": (1.0, 10.0), "decay_rate": (0.0, 1.0), "max_json_depth": (1, 64)}
 
 
-def settings_of(given: Mapping[str, Any] | Settings | None) -> Settings:
+def settings_of(given: object) -> Settings:
     """Return the defaults with the given values put in.
 
     Raises:
@@ -77,7 +75,7 @@ def settings_of(given: Mapping[str, Any] | Settings | None) -> Settings:
 
 
 def _number(name: str, value: object, kind: type) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         message = f"The setting '{name}' must be a number."
         raise InvalidArgument(message, option=name)
     low, high = _LIMITS.get(name, (0.0, 1.0 if name in _UNIT else 2.0**53))

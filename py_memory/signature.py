@@ -13,9 +13,7 @@ _CUT = {"minute": 16, "hour": 13, "day": 10}
 
 def canonical(value: Any) -> str:
     """Write JSON in its one form: sorted keys, no spaces, strings NFC."""
-    return json.dumps(
-        _nfc(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
+    return json.dumps(_nfc(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _nfc(value: Any) -> Any:

@@ -47,7 +47,7 @@ class Strength:
         }
 
 
-def memory_score(  # noqa: PLR0913 - the six numbers of the formula
+def memory_score(
     base_score: float,
     decay_rate: float,
     half_life_hours: float,
@@ -57,10 +57,11 @@ def memory_score(  # noqa: PLR0913 - the six numbers of the formula
 ) -> float:
     """Return `(base + bonus) × decay_rate ^ (age / half-life)`; an age below zero counts as zero."""
     bonus = min(settings.access_bonus * access_count, settings.access_bonus_max)
-    return (base_score + bonus) * decay_rate ** (max(0.0, age_hours) / half_life_hours)
+    decay: float = decay_rate ** (max(0.0, age_hours) / half_life_hours)
+    return (base_score + bonus) * decay
 
 
-def strength_of(  # noqa: PLR0913 - the fields of a fragment that matter
+def strength_of(
     base_score: float,
     decay_rate: float,
     half_life_hours: float,
@@ -76,9 +77,7 @@ def strength_of(  # noqa: PLR0913 - the fields of a fragment that matter
     buries an answer.
     """
     age_hours = max(0.0, (now - last_used) / HOUR)
-    score = memory_score(
-        base_score, decay_rate, half_life_hours, age_hours, access_count, settings
-    )
+    score = memory_score(base_score, decay_rate, half_life_hours, age_hours, access_count, settings)
     floor = settings.strength_floor
     return Strength(
         strength=floor + (1 - floor) * min(1.0, score / 10),

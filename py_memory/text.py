@@ -99,9 +99,7 @@ def query_terms(text: str) -> list[str]:
         elif kind == "word":
             every.extend(_word_terms(token))
             if not is_stop(_bare(token)):
-                telling.extend(
-                    term for term in _word_terms(token) if not (is_stop(term) and len(term) < 3)
-                )
+                telling.extend(term for term in _word_terms(token) if not (is_stop(term) and len(term) < 3))
         else:
             every.append(token)
             telling.append(token)

@@ -89,11 +89,11 @@ class TextIndex:
             return []
         documents = self.size(user_id)[0]
         weighed: list[Term] = []
-        for term in query_terms(query):
-            count = self._count(tag + term)
+        for wanted in query_terms(query):
+            count = self._count(tag + wanted)
             if count:
                 weight = math.log(1 + max(documents - count + 0.5, 0.5) / (count + 0.5))
-                weighed.append(Term(term, weight, count))
+                weighed.append(Term(wanted, weight, count))
         weighed.sort(key=lambda term: (term.documents, term.text))
         kept: list[Term] = []
         spent = 0
@@ -121,7 +121,7 @@ class TextIndex:
         count, total = self._sizes[user_id]
         return count, (total / count if count else 0.0)
 
-    def matches(  # noqa: PLR0913 - what to find, in which rows, how many
+    def matches(
         self,
         user_id: str,
         wanted: Sequence[Term],

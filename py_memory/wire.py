@@ -4,6 +4,7 @@ Bytes stand in few known places as `{"$binary": n}`: the content of what is reme
 imported image, a fragment's `data`, an exported image. Nowhere else is that form special.
 """
 
+import inspect
 import json
 import traceback
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 from py_memory.errors import Internal, InvalidArgument, PyMemoryError
 from py_memory.memory import Memory
 from py_memory.records import Page
+from py_memory.session import Session
 
 MEMORY_VERBS = frozenset(
     """
@@ -27,8 +29,6 @@ WRITING_VERBS = frozenset(
     """.split()
 )
 
-_DEPTH = 200
-
 
 class Wire:
     """Runs verbs of one memory."""
@@ -37,23 +37,13 @@ class Wire:
         """Stand on an open memory."""
         self._memory = memory
 
-    def call(
-        self, method: str, args: Mapping[str, Any], binary: list[bytes]
-    ) -> tuple[str, list[bytes]]:
+    def call(self, method: str, args: Mapping[str, Any], binary: list[bytes]) -> tuple[str, list[bytes]]:
         """Run one verb and return its result as JSON, and the bytes it refers to.
 
         Raises:
             PyMemoryError: The verb's own errors; `InvalidArgument` for an unknown verb.
         """
-        verb = self._verb(method)
-        try:
-            result = verb(dict(args), binary)
-        except TypeError as exc:
-            # A verb's named options are Python's to check; anything deeper is a fault of ours.
-            if exc.__traceback__ is not None and _depth_of(exc) <= _CALL_DEPTH:
-                message = f"'{method}' has no such option, or lacks one it needs."
-                raise InvalidArgument(message, method=method) from exc
-            raise
+        result = self._verb(method)(dict(args), binary)
         out: list[bytes] = []
         return json.dumps(_plain(result, out), ensure_ascii=False, separators=(",", ":")), out
 
@@ -61,8 +51,8 @@ class Wire:
         if method == "start_session":
             return self._start_session
         if method in MEMORY_VERBS:
-            return lambda args, binary: getattr(self._memory, method)(
-                **_with_bytes(args, "image", binary)
+            return lambda args, binary: _called(
+                getattr(self._memory, method), _with_bytes(args, "image", binary)
             )
         kind, _, name = method.partition(".")
         if kind == "session" and name in SESSION_VERBS:
@@ -71,28 +61,28 @@ class Wire:
         raise InvalidArgument(message, method=method[:64])
 
     def _start_session(self, args: dict[str, Any], _: list[bytes]) -> dict[str, Any]:
-        session = self._memory.start_session(**args)
+        session: Session = _called(self._memory.start_session, args)
         return {"id": session.id, "user_id": session.user_id, "skill": session.skill}
 
     def _session_verb(self, name: str, args: dict[str, Any], binary: list[bytes]) -> Any:
         session = self._memory.session(args.pop("session_id", ""))
-        if "$session_id" in args:
-            args["session_id"] = args.pop("$session_id")
         if name == "remember":
-            return session.remember(**_with_bytes(args, "content", binary))
+            args = _with_bytes(args, "content", binary)
         if name == "remember_many" and isinstance(args.get("items"), list):
             args["items"] = [
                 _with_bytes(item, "content", binary) if isinstance(item, dict) else item
                 for item in args["items"]
             ]
-        return getattr(session, name)(**args)
+        return _called(getattr(session, name), args)
 
 
-_CALL_DEPTH = 3
-
-
-def _depth_of(exc: BaseException) -> int:
-    return len(traceback.extract_tb(exc.__traceback__))
+def _called(verb: Callable[..., Any], args: dict[str, Any]) -> Any:
+    try:
+        bound = inspect.signature(verb).bind(**args)
+    except TypeError as exc:
+        message = f"{verb.__name__} has no such option, or lacks one that it needs."
+        raise InvalidArgument(message, verb=verb.__name__) from exc
+    return verb(*bound.args, **bound.kwargs)
 
 
 def _with_bytes(args: dict[str, Any], name: str, binary: list[bytes]) -> dict[str, Any]:
