@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from py_memory.database import PAGE_SIZE, Database
-from py_memory.errors import Internal, OwnerLost, PyMemoryError, StorageLost
+from py_memory.errors import Internal, OwnerLost, StorageLost
 from py_memory.image.form import (
     Meta,
     damaged,
@@ -109,7 +110,7 @@ class Keeper:
             await self._store_whole(database)
             return
         # `quick_check` leaves out what the records' checksums already promise: row content.
-        if database.rows("PRAGMA quick_check(1)") != [("ok",)]:
+        if database.row("PRAGMA quick_check(1)")[0] != "ok":
             raise damaged("quick_check", "SQLite finds its structure inconsistent")
         await self.keep()
 
@@ -120,21 +121,21 @@ class Keeper:
             QuotaExceeded, Aborted, OwnerLost: Nothing was kept, and the database shows none of it.
             StorageLost: The store cannot be reached; the next call begins by asking it.
         """
-        sealed = self.log.read()
-        if sealed is None:
-            return False
         previous = self._meta()
-        meta = replace(
-            previous,
-            page_count=sealed.page_count,
-            generation=previous.generation + 1,
-            epoch=self.store.epoch,
-            schema=self._schema(sealed, previous),
-            updated_at=self._now(),
-        )
-        end = meta.page_count if meta.page_count < previous.page_count else None
         try:
-            await self._put(lambda: self._records(sealed, meta), meta, end)
+            sealed = self.log.read()
+            if sealed is None:
+                return False
+            meta = replace(
+                previous,
+                page_count=sealed.page_count,
+                generation=previous.generation + 1,
+                epoch=self.store.epoch,
+                schema=self._schema(sealed, previous),
+                updated_at=self._now(),
+            )
+            end = meta.page_count if meta.page_count < previous.page_count else None
+            await self._put(partial(self._records, sealed, meta), meta, end)
         except BaseException:
             await self._undo()
             raise
@@ -152,12 +153,11 @@ class Keeper:
         """
         if not self._in_doubt:
             return
-        stored = await self._look_again(RECONNECTS)
+        stored, _ = await self._look_again(RECONNECTS)
         if stored != self._text:
             await self._reload()
             if self._meta().epoch != self.store.epoch:
-                message = "Another page took this memory over: close it and open it again."
-                raise OwnerLost(message)
+                raise _taken_over()
         self._in_doubt = False
 
     async def _reload(self) -> None:
@@ -182,36 +182,31 @@ class Keeper:
     ) -> None:
         """Put once; after a lost connection look what is stored, and put again if it was not."""
         text = encode_meta(meta)
-        reconnects = RECONNECTS
+        left = RECONNECTS
         while True:
             try:
                 await self.store.put(records(), text, end)
                 break
             except (OutcomeUnknown, StorageLost) as exc:
                 self._in_doubt = True
-                if reconnects == 0:
-                    raise _lost() from exc
-                stored = await self._look_again(reconnects)
-                reconnects -= 1
+                stored, left = await self._look_again(left, exc)
                 if stored == text:
                     break
                 if stored != self._text:
-                    message = "Another page took this memory over: close it and open it again."
-                    raise OwnerLost(message) from exc
-                self._in_doubt = False
+                    raise _taken_over() from exc
         self._in_doubt = False
         self.meta, self._text = meta, text
 
-    async def _look_again(self, tries: int) -> str | None:
-        """Connect again and return the record about the image as it is stored now."""
-        for left in range(tries - 1, -1, -1):
+    async def _look_again(self, left: int, cause: Exception | None = None) -> tuple[str | None, int]:
+        """Connect again, at most `left` times; return what is stored and how often is left."""
+        while left > 0:
+            left -= 1
             try:
                 await self.store.reconnect()
-                return await self.store.meta()
+                return await self.store.meta(), left
             except (StorageLost, OutcomeUnknown) as exc:
-                if left == 0:
-                    raise _lost() from exc
-        raise _lost()
+                cause = exc
+        raise _lost() from cause
 
     async def _undo(self) -> None:
         """Make the database show what is kept, and nothing after it."""
@@ -245,7 +240,7 @@ class Keeper:
             created_at=now,
             updated_at=now,
         )
-        await self._put(lambda: self._whole_file(meta), meta, meta.page_count)
+        await self._put(partial(self._whole_file, meta), meta, meta.page_count)
         self.log.position = None
 
     async def _write_file(self, meta: Meta) -> None:
@@ -299,7 +294,11 @@ class Keeper:
         return self._database
 
 
-def _lost() -> PyMemoryError:
+def _taken_over() -> OwnerLost:
+    return OwnerLost("Another page took this memory over: close it here and open it again.")
+
+
+def _lost() -> StorageLost:
     return StorageLost(
         "The connection to the browser's storage was lost and could not be opened again; the write"
         " was not acknowledged. Reload the page; if that does not help, restart the browser."
