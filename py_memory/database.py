@@ -1,5 +1,6 @@
 """The connection: pragmas, nested transactions, and the two ways to close."""
 
+import os
 import re
 import sqlite3
 import time
@@ -81,8 +82,9 @@ class Database:
         connection: sqlite3.Connection | None = None
         try:
             connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
-            # On a database that has pages, setting auto_vacuum would write a transaction.
-            fresh = connection.execute("PRAGMA page_count").fetchone()[0] == 0
+            # On a database that has pages, setting auto_vacuum would write a transaction. The file is
+            # asked, not SQLite: a query before locking_mode would need shared memory.
+            fresh = not os.path.exists(self.path) or os.path.getsize(self.path) == 0
             for pragma in (*(_OWNED if self.owned else _FILE), *_ALWAYS):
                 if fresh or not pragma.startswith("PRAGMA auto_vacuum"):
                     connection.execute(pragma).fetchall()

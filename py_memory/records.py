@@ -19,6 +19,9 @@ INTENT_COLUMNS = (
 )
 
 
+_FRAGMENT_FIELDS = tuple(name.strip() for name in FRAGMENT_COLUMNS.split(","))
+
+
 def columns(names: str, table: str) -> str:
     """Return a column list with each name bound to a table."""
     return ", ".join(f"{table}.{name.strip()}" for name in names.split(","))
@@ -162,7 +165,8 @@ def fragment_of(row: tuple[Any, ...], intents: tuple[Intent, ...] = ()) -> Fragm
     values[25] = iso(row[25])
     values[26] = iso(row[26])
     values[27] = iso_or_none(row[27])
-    return Fragment(*values, intents=intents)
+    fields = dict(zip(_FRAGMENT_FIELDS, values, strict=True))
+    return Fragment(**fields, intents=intents)
 
 
 def intent_of(row: tuple[Any, ...], **outcome: Any) -> Intent:

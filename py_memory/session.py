@@ -49,7 +49,7 @@ class Session:
 
     def remember_many(
         self,
-        items: Iterable[Any],
+        items: Any,
         *,
         moment: str | None = None,
         request_id: str | None = None,
@@ -59,7 +59,7 @@ class Session:
         `moment` groups all of them; ids come back in order.
         """
         pairs: list[tuple[Any, Mapping[str, Any]]] = []
-        if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping):
+        if not isinstance(items, Iterable) or isinstance(items, str | bytes | dict):
             message = "'items' must be a list of objects with 'content' and options."
             raise InvalidArgument(message, option="items")
         for item in items:
