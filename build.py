@@ -4,6 +4,7 @@ Runs on any Python 3.11 or newer with nothing installed; what is needed beyond t
 inside this folder (.venv, node_modules, .cache), and says so.
 """
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,7 @@ def main(arguments: list[str]) -> int:
         print(f"build: {missing}")
         return 1
     process = subprocess.Popen([str(python), "-m", "tools", command, *rest], cwd=ROOT)  # noqa: S603
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     while True:
         try:
             return process.wait()

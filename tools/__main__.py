@@ -1,6 +1,34 @@
 """The commands of build.py, run by the interpreter of .venv."""
 
+import subprocess
 import sys
 
+from tools import dist, serve, suite
+from tools.environment import MissingError
+from tools.project import Project
+
+
+def main(command: str, arguments: list[str]) -> int:
+    """Run one command and return its exit status."""
+    project = Project()
+    if command == "test":
+        return suite.run_all(project, arguments)
+    dist.build(project)
+    if command == "serve":
+        return serve.main(project.dist, arguments)
+    if command == "bench":
+        bench = [sys.executable, str(project.root / "tests" / "bench" / "bench.py"), *arguments]
+        return subprocess.run(bench, cwd=project.root, check=False).returncode
+    print(dist.size_report(project))
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit(0)
+    try:
+        status = main(sys.argv[1], sys.argv[2:])
+    except MissingError as missing:
+        print(f"build: {missing}")
+        status = 1
+    except KeyboardInterrupt:
+        status = 130
+    sys.exit(status)

@@ -84,7 +84,7 @@ def run(command: list[str], *, cwd: Path, failure: str, env: dict[str, str] | No
         check=False,
     )
     if done.returncode != 0:
-        tail = "\n".join(done.stdout.strip().splitlines()[-30:])
+        tail = "\n".join(line[:400] for line in done.stdout.strip().splitlines()[-30:])
         raise MissingError(f"{failure}\n{tail}")
     return done.stdout
 
