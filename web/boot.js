@@ -21,6 +21,7 @@ const STDLIB = "runtime/python_stdlib.zip";
 const LOCK = "runtime/pyodide-lock.json";
 const WHEEL = /^runtime\/.*\.whl$/;
 const SCRIPTS = ["runtime/pyodide.mjs", "runtime/pyodide.asm.mjs"];
+const NEEDED = [WASM, STDLIB, LOCK, ...SCRIPTS];
 
 const COPY = "Copy the whole py-memory folder as it was built, and check 'assetBase'.";
 const FALLBACK =
@@ -99,6 +100,7 @@ class Assets {
   /** @type {Promise<Record<string, Listed>> | undefined} */
   #list;
   #loaded = 0;
+  #total = 0;
   #reported = 0;
 
   /** @param {string} base @param {Report} report */
@@ -116,7 +118,11 @@ class Assets {
   listed() {
     this.#list ??= this.#fetched("manifest.json", "no-cache").then((bytes) => {
       try {
-        return JSON.parse(new TextDecoder().decode(bytes)).files;
+        /** @type {Record<string, Listed>} */
+        const files = JSON.parse(new TextDecoder().decode(bytes)).files;
+        const needed = Object.keys(files).filter((path) => NEEDED.includes(path) || WHEEL.test(path));
+        this.#total = needed.reduce((sum, path) => sum + files[path].bytes, bytes.byteLength);
+        return files;
       } catch (cause) {
         throw bootError("assets", this.url("manifest.json"), "the list of files is not JSON", FALLBACK, cause);
       }
@@ -207,7 +213,7 @@ class Assets {
       this.#loaded += next.value.length;
       if (performance.now() - this.#reported > 50) {
         this.#reported = performance.now();
-        this.report("assets", { loaded: this.#loaded });
+        this.report("assets", { loaded: this.#loaded, ...(this.#total ? { total: this.#total } : {}) });
       }
     }
     return await new Blob(parts).arrayBuffer();

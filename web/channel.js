@@ -49,7 +49,7 @@ export class Channel {
    * @param {string} method
    * @param {unknown} args
    * @param {Args} parts
-   * @param {{signal?: AbortSignal, timeoutMs?: number, done?: (result: any) => void}} [options]
+   * @param {{signal?: AbortSignal | undefined, timeoutMs?: number | undefined, done?: (result: any) => void}} [options]
    * @returns {Promise<any>}
    */
   call(method, args, parts, { signal, timeoutMs, done = () => {} } = {}) {

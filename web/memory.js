@@ -12,7 +12,10 @@ export { BootError, CODES, PyMemoryError };
 
 /**
  * @typedef {import("./memory.js").OpenOptions} OpenOptions
- * @typedef {Record<string, unknown>} Options
+ * @typedef {import("./memory.js").Memory} MemoryVerbs
+ * @typedef {import("./memory.js").Session} SessionVerbs
+ * @typedef {object} Options of a verb, as the caller wrote them; the engine checks them
+ * @typedef {Record<string, unknown>} Fields
  * @typedef {(event: any) => void} Listener
  */
 
@@ -216,13 +219,13 @@ class Caller {
 
   /**
    * @param {string} method
-   * @param {Options} [options] of the verb, as the caller wrote them
-   * @param {Options} [extra] what is already as on the wire; may be promised
+   * @param {Options} [options]
+   * @param {Fields} [extra] what is already as on the wire; may be promised
    * @param {Args} [parts]
    * @returns {Promise<any>}
    */
   async call(method, options = {}, extra = {}, parts = new Args()) {
-    const { signal, timeoutMs, ...rest } = /** @type {Options} */ (plainObject(options, "options"));
+    const { signal, timeoutMs, ...rest } = plainObject(options, "options");
     if (signal !== undefined && !(signal instanceof AbortSignal)) {
       throw invalid("'signal' is an AbortSignal.", "signal");
     }
@@ -242,7 +245,7 @@ class Caller {
 
 /**
  * What other views need to know of a write: never its content.
- * @param {string} method @param {Options} args @param {any} result
+ * @param {string} method @param {Fields} args @param {any} result
  */
 function changeOf(method, args, result) {
   const verb = method.replace("session.", "").replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
@@ -254,13 +257,13 @@ function changeOf(method, args, result) {
   );
 }
 
-/** @param {unknown} value @param {string} name @returns {Options} */
+/** @param {unknown} value @param {string} name @returns {Fields} */
 function plainObject(value, name) {
-  if (Object.prototype.toString.call(value) === "[object Object]") return /** @type {Options} */ (value);
+  if (Object.prototype.toString.call(value) === "[object Object]") return /** @type {Fields} */ (value);
   throw invalid(`'${name}' is a plain object.`, name);
 }
 
-/** @implements {import("./memory.js").Memory} */
+/** @implements {MemoryVerbs} */
 class Memory {
   #caller;
   #channel;
@@ -313,13 +316,13 @@ class Memory {
   }
 
   /** @param {Options} options */
-  find(options) {
-    return this.#caller.call("find", options);
+  async find(options) {
+    return page(await this.#caller.call("find", options));
   }
 
   /** @param {Options} options */
-  timeline(options) {
-    return this.#caller.call("timeline", options);
+  async timeline(options) {
+    return page(await this.#caller.call("timeline", options));
   }
 
   /** @param {Options} selector */
@@ -333,8 +336,8 @@ class Memory {
   }
 
   /** @param {Options} options */
-  trash(options) {
-    return this.#caller.call("trash", options);
+  async trash(options) {
+    return page(await this.#caller.call("trash", options));
   }
 
   /** @param {Options} [options] */
@@ -380,15 +383,16 @@ class Memory {
   }
 }
 
-/** @implements {import("./memory.js").Session} */
+/** @implements {SessionVerbs} */
 class Session {
   #caller;
 
-  /** @param {Caller} caller @param {{id: string, userId: string}} row */
-  constructor(caller, { id, userId }) {
+  /** @param {Caller} caller @param {{id: string, userId: string, skill: string}} row */
+  constructor(caller, { id, userId, skill }) {
     this.#caller = caller;
     this.id = id;
     this.userId = userId;
+    this.skill = skill;
   }
 
   /** @param {unknown} content @param {Options} [options] */
@@ -420,6 +424,11 @@ class Session {
   async end(options) {
     return await this.#caller.call("session.end", options, { session_id: this.id });
   }
+}
+
+/** A list that knows where the next one begins. @param {{items: any[], cursor: string | null}} answer */
+function page({ items, cursor }) {
+  return Object.assign(items, { cursor });
 }
 
 /** @param {unknown} value */

@@ -13,7 +13,8 @@ import { chinese } from "./rules-zh.js";
  * @typedef {{name: string, key: string, entities: Record<string, any>, confidence: number}} Fact
  * @typedef {"greet" | "introduce" | "prefer" | "book" | "address" | "tell" | "correct" | "ask" | "thank" | "note" | "puzzled"} Act
  * @typedef {{act: Act, facts: Fact[], topic: string | null, about: string, language: Language}} Meaning
- * @typedef {{last?: Fact | null}} Context `last` is the fact that the conversation spoke of last
+ * @typedef {{last?: Fact | null, awaiting?: boolean}} Context
+ *   `last` is the fact that was spoken of last; `awaiting` says that the message before spoke of it
  * @typedef {{act: Act, facts?: Fact[], topic?: string | null, about?: string}} Clause
  * @typedef {object} Grammar
  * @property {(text: string) => string[]} clauses split a message into statements
@@ -73,7 +74,7 @@ export function understand(text, context = {}, fallback = "en") {
   /** @type {Clause[]} */
   const clauses = [];
   for (const part of grammar.clauses(text.normalize("NFC"))) {
-    const clause = read(part, grammar, last);
+    const clause = read(part, grammar, last, clauses.length > 0 || Boolean(context.awaiting));
     clauses.push(clause);
     last = clause.facts?.at(-1) ?? last;
   }
@@ -84,8 +85,8 @@ export function understand(text, context = {}, fallback = "en") {
   return { act, facts, topic, about: leading?.about ?? "", language };
 }
 
-/** @param {string} text @param {Grammar} grammar @param {Fact | null} last @returns {Clause} */
-function read(text, grammar, last) {
+/** @param {string} text @param {Grammar} grammar @param {Fact | null} last @param {boolean} awaiting @returns {Clause} */
+function read(text, grammar, last, awaiting) {
   const right = grammar.correction(text);
   if (right !== null) return corrected(right, grammar, last);
   const asked = grammar.question(text);
@@ -96,7 +97,7 @@ function read(text, grammar, last) {
     return { ...told, facts: told.facts?.map((fact) => ({ ...fact, confidence: sure })) };
   }
   // A booking that lacks details takes them from whatever follows.
-  const details = missing(last).length ? grammar.slots(text) : {};
+  const details = awaiting && missing(last).length ? grammar.slots(text) : {};
   if (last && Object.keys(details).length) {
     const entities = { ...last.entities, ...details };
     return { act: "book", facts: [{ ...last, entities, confidence: CONFIDENCE.word }] };
@@ -131,10 +132,4 @@ function replaced(last, right, grammar) {
   if (!value) return null;
   const field = { name: "name", address: "address", preference: "object", fact: "value" }[last.name];
   return field ? { ...last.entities, [field]: value } : null;
-}
-
-/** A key that means the same whatever the case, the spaces and the article. @param {string} text */
-export function keyOf(text) {
-  const folded = text.normalize("NFKC").toLowerCase().replace(/\s+/g, " ").trim();
-  return folded.replace(/^(?:the|a|an|any|my) /, "").slice(0, 60) || "it";
 }
