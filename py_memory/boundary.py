@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping
+from itertools import accumulate
 from typing import Any
 
 from py_memory.errors import InvalidArgument, TooLarge, UserRequired
@@ -234,6 +235,39 @@ def _json(value: object, option: str, depth: int) -> Any:
 def to_json(value: Any) -> str:
     """Write JSON compactly, text as it is."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+# What is left when all but brackets is deleted from JSON text.
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_MAX_TEXT_DEPTH = 200
+
+
+def parse_json(text: str) -> Any:
+    """Read JSON text from outside.
+
+    The depth is bounded before it is read: in WebAssembly a parser that recurses too deeply
+    takes the whole runtime with it.
+
+    Raises:
+        ValueError: It is no JSON, holds NaN or infinity, or is nested more than 200 levels.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    if _depth(data) > _MAX_TEXT_DEPTH and _depth(_JSON_STRING.sub(b"", data)) > _MAX_TEXT_DEPTH:
+        message = "too deep"
+        raise ValueError(message)
+    return json.loads(text, parse_constant=_no_constant)
+
+
+def _depth(data: bytes) -> int:
+    brackets = data.translate(None, _NO_BRACKETS)
+    return max(accumulate(_STEPS[byte] for byte in brackets), default=0)
+
+
+def _no_constant(_: str) -> float:
+    message = "NaN and infinity are no JSON"
+    raise ValueError(message)
 
 
 def known(options: Mapping[str, Any], allowed: Collection[str], verb: str) -> None:

@@ -6,7 +6,6 @@ rows stay forgotten, and no file can reach another user's rows.
 
 import base64
 import binascii
-import json
 import sqlite3
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -96,16 +95,12 @@ def _refuse(message: str, **details: Any) -> NoReturn:
     raise ImportInvalid(f"{message} Nothing was imported.", **details)
 
 
-def _constant(_: str) -> NoReturn:
-    _refuse("The file holds NaN or infinity.")
-
-
 def _read(text: object) -> dict[str, Any]:
     if not isinstance(text, str):
         _refuse("The file must be text.")
     try:
-        file = json.loads(text.removeprefix("\ufeff"), parse_constant=_constant)
-    except (ValueError, RecursionError) as exc:
+        file = boundary.parse_json(text.removeprefix("\ufeff"))
+    except ValueError as exc:
         message = "The file is no complete JSON. Nothing was imported."
         raise ImportInvalid(message) from exc
     if not isinstance(file, dict) or file.get("format") != FORMAT:

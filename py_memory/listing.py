@@ -41,15 +41,23 @@ def timeline(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
     order = boundary.choice(options.get("order", "newest"), "order", ("newest", "oldest"))
     direction, sign = ("DESC", "<") if order == "newest" else ("ASC", ">")
     condition = filtered(live(engine, user_id), engine, options)
+    rows: list[tuple[int, int]] = []
+    steps = [""]
     if options.get("cursor") is not None:
         at, pk = _cursor(options["cursor"], 2)
-        condition.add(f"(f.happened_at, f.pk) {sign} (:cursor_at, :cursor_pk)")
         condition.params.update(cursor_at=at, cursor_pk=pk)
-    rows = engine.database.rows(
-        f"SELECT f.pk, f.happened_at FROM fragments AS f WHERE {condition.sql}"
-        f" ORDER BY f.happened_at {direction}, f.pk {direction} LIMIT :limit",
-        {**condition.params, "limit": limit + 1},
-    )
+        # What happened in the cursor's own millisecond comes first; asked for separately, both
+        # stay index look-ups however many share it.
+        steps = [
+            f" AND f.happened_at = :cursor_at AND f.pk {sign} :cursor_pk",
+            f" AND f.happened_at {sign} :cursor_at",
+        ]
+    for step in steps:
+        rows += engine.database.rows(
+            f"SELECT f.pk, f.happened_at FROM fragments AS f WHERE {condition.sql}{step}"
+            f" ORDER BY f.happened_at {direction}, f.pk {direction} LIMIT :limit",
+            {**condition.params, "limit": limit + 1 - len(rows)},
+        )
     more = len(rows) > limit
     rows = rows[:limit]
     cursor = f"{rows[-1][1]}:{rows[-1][0]}" if more else None

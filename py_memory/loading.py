@@ -50,17 +50,20 @@ def around(engine: Engine, row: int, count: int, *, data: bool = True) -> list[F
     """Return up to `count` live turns before and after a fragment in its session, in order."""
     if not count:
         return []
+    session_id, at = engine.database.row("SELECT session_id, happened_at FROM fragments WHERE pk = ?", (row,))
+    params = {"here": session_id, "at": at, "pk": row, "now": engine.clock()}
     beside: list[int] = []
-    for sign, direction in (("<", "DESC"), (">", "ASC")):
-        found = engine.database.rows(
-            "SELECT f.pk FROM fragments AS h JOIN fragments AS f ON f.session_id = h.session_id"
-            f" AND (f.happened_at, f.pk) {sign} (h.happened_at, h.pk) WHERE h.pk = ?"
-            " AND f.deleted_at IS NULL AND (f.expires_at IS NULL OR f.expires_at > ?)"
-            f" ORDER BY f.happened_at {direction}, f.pk {direction} LIMIT ?",
-            (row, engine.clock(), count),
-        )
-        rows = [one[0] for one in found]
-        beside.extend(reversed(rows) if sign == "<" else rows)
+    for sign, way in (("<", "DESC"), (">", "ASC")):
+        found: list[int] = []
+        for step in (f"f.happened_at = :at AND f.pk {sign} :pk", f"f.happened_at {sign} :at"):
+            rows = engine.database.rows(
+                f"SELECT f.pk FROM fragments AS f WHERE f.session_id = :here AND {step}"
+                " AND f.deleted_at IS NULL AND (f.expires_at IS NULL OR f.expires_at > :now)"
+                f" ORDER BY f.happened_at {way}, f.pk {way} LIMIT :count",
+                {**params, "count": count - len(found)},
+            )
+            found += [one[0] for one in rows]
+        beside.extend(reversed(found) if sign == "<" else found)
     return fragments(engine, beside, data=data)
 
 

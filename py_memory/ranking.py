@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from py_memory.engine import Engine
 from py_memory.scoping import Condition
 from py_memory.textindex import Match, Term
-from py_memory.times import MINUTE
 
 CANDIDATES = 200
 _BEND = 1.5
@@ -55,7 +54,7 @@ def relevances(
     scores = {match.pk: _own(match, turns[match.pk], ideal) for match in matches}
     parts = {pk: dict(signals) for pk, (_, signals) in scores.items()}
     base = {pk: value for pk, (value, _) in scores.items()}
-    final = _with_neighbours(engine, condition, turns, base, parts)
+    final = _with_neighbours(engine, condition, base, parts)
     return {
         pk: Relevance(1 - math.exp(-_BEND * value), parts.get(pk, {})) for pk, value in final.items()
     }, terms
@@ -75,22 +74,22 @@ def _own(match: Match, turn: Turn, ideal: float) -> tuple[float, dict[str, float
 def _with_neighbours(
     engine: Engine,
     condition: Condition,
-    turns: dict[int, Turn],
     base: dict[int, float],
     parts: dict[int, dict[str, float]],
 ) -> dict[int, float]:
-    """Give each turn a share of its neighbours' scores: an answer often stands beside the word."""
-    final = dict(base)
-    pause = engine.settings.neighbour_pause_ms
-    for pk, before, after in _beside(engine, condition, turns, pause):
-        given = 0.0
-        for distance, other in enumerate(before):
-            given += base.get(other, 0.0) * (_NEXT_AFTER if distance == 0 else _TWO_AWAY)
+    """Give a share of each turn's score to its neighbours: an answer often stands beside the word."""
+    given: dict[int, float] = {}
+    for pk, before, after in _beside(engine, condition, list(base)):
         for distance, other in enumerate(after):
-            given += base.get(other, 0.0) * (_NEXT_BEFORE if distance == 0 else _TWO_AWAY)
-        if given:
-            final[pk] = final.get(pk, 0.0) + given
-            parts.setdefault(pk, {})["neighbours"] = given
+            share = _NEXT_AFTER if distance == 0 else _TWO_AWAY
+            given[other] = given.get(other, 0.0) + base[pk] * share
+        for distance, other in enumerate(before):
+            share = _NEXT_BEFORE if distance == 0 else _TWO_AWAY
+            given[other] = given.get(other, 0.0) + base[pk] * share
+    final = dict(base)
+    for pk, share in given.items():
+        final[pk] = final.get(pk, 0.0) + share
+        parts.setdefault(pk, {})["neighbours"] = share
     return final
 
 
@@ -103,65 +102,67 @@ def _turns(engine: Engine, rows: Sequence[int]) -> dict[int, Turn]:
     return {row[0]: Turn(row[0], row[1], row[2], bool(row[3])) for row in found}
 
 
-def _beside(
-    engine: Engine, condition: Condition, turns: dict[int, Turn], pause: int
-) -> list[tuple[int, list[int], list[int]]]:
-    """Return the turns within two of a candidate, each with those before and after it, nearest first.
+# Turns of one millisecond are told apart by row; asked for separately, both stay index look-ups.
+_BESIDE = (
+    "(SELECT f.pk FROM fragments AS f WHERE f.session_id = h.session_id AND f.deleted_at IS NULL"
+    " AND f.happened_at = h.happened_at AND f.pk {sign} h.pk ORDER BY f.pk {way}"
+    " LIMIT 1 OFFSET {skip}), "
+    "(SELECT f.pk FROM fragments AS f WHERE f.session_id = h.session_id AND f.deleted_at IS NULL"
+    " AND f.happened_at {sign} h.happened_at ORDER BY f.happened_at {way}, f.pk {way}"
+    " LIMIT 1 OFFSET {skip})"
+)
 
-    A pause ends the neighbourhood, and so does the session.
+
+def _beside(engine: Engine, condition: Condition, rows: list[int]) -> list[tuple[int, list[int], list[int]]]:
+    """Return each turn with the two before and the two after it, nearest first.
+
+    A pause ends the neighbourhood, and so does the session; what the caller may not see is left out.
     """
-    near: dict[int, tuple[str, int]] = {}
-    reach = max(pause, MINUTE)
-    spans = [
-        (turn.session_id, turn.happened_at - 2 * reach, turn.happened_at + 2 * reach)
-        for turn in turns.values()
-    ]
-    for pk, session_id, at in _rows_in(engine, condition, _merged(spans)):
-        near[pk] = (session_id, at)
-    order = sorted(near, key=lambda pk: (near[pk][0], near[pk][1], pk))
-    found: list[tuple[int, list[int], list[int]]] = []
-    for i, pk in enumerate(order):
-        before = _linked(order, near, i, -1, pause)
-        after = _linked(order, near, i, 1, pause)
-        if any(other in turns for other in (*before, *after)):
-            found.append((pk, before, after))
-    return found
-
-
-def _linked(
-    order: list[int], near: dict[int, tuple[str, int]], start: int, step: int, pause: int
-) -> list[int]:
-    linked: list[int] = []
-    at = start
-    for _ in range(2):
-        to = at + step
-        if not 0 <= to < len(order):
-            break
-        here, there = near[order[at]], near[order[to]]
-        if here[0] != there[0] or abs(here[1] - there[1]) > pause:
-            break
-        linked.append(order[to])
-        at = to
-    return linked
-
-
-def _merged(spans: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    merged: list[tuple[str, int, int]] = []
-    for session_id, start, end in sorted(spans):
-        if merged and merged[-1][0] == session_id and merged[-1][2] >= start:
-            merged[-1] = (session_id, merged[-1][1], max(merged[-1][2], end))
-        else:
-            merged.append((session_id, start, end))
-    return merged
-
-
-def _rows_in(
-    engine: Engine, condition: Condition, spans: list[tuple[str, int, int]]
-) -> list[tuple[int, str, int]]:
-    return engine.database.rows(
-        "SELECT f.pk, f.session_id, f.happened_at FROM json_each(:spans) AS j"
-        " CROSS JOIN fragments AS f ON f.session_id = json_extract(j.value, '$[0]')"
-        " AND f.happened_at BETWEEN json_extract(j.value, '$[1]') AND json_extract(j.value, '$[2]')"
-        f" WHERE {condition.sql}",
-        {**condition.params, "spans": json.dumps(spans)},
+    beside = ", ".join(
+        _BESIDE.format(sign=sign, way=way, skip=skip)
+        for sign, way in (("<", "DESC"), (">", "ASC"))
+        for skip in (0, 1)
     )
+    found = [
+        (pk, at, _nearest(*row[:4]), _nearest(*row[4:]))
+        for pk, at, *row in engine.database.rows(
+            f"SELECT h.pk, h.happened_at, {beside}"
+            " FROM json_each(?) AS j CROSS JOIN fragments AS h ON h.pk = j.value",
+            (json.dumps(rows),),
+        )
+    ]
+    others = [pk for _, _, before, after in found for pk in (*before, *after)]
+    times = dict(
+        engine.database.rows(
+            "SELECT pk, happened_at FROM fragments WHERE pk IN (SELECT value FROM json_each(?))",
+            (json.dumps(others),),
+        )
+    )
+    visible = {
+        row[0]
+        for row in engine.database.rows(
+            "SELECT f.pk FROM json_each(:others) AS j CROSS JOIN fragments AS f ON f.pk = j.value"
+            f" WHERE {condition.sql}",
+            {**condition.params, "others": json.dumps(others)},
+        )
+    }
+    pause = engine.settings.neighbour_pause_ms
+    return [
+        (pk, _linked(at, before, times, visible, pause), _linked(at, after, times, visible, pause))
+        for pk, at, before, after in found
+    ]
+
+
+def _nearest(same: int | None, other: int | None, same_2: int | None, other_2: int | None) -> list[int]:
+    """Return the nearest two: those of the same millisecond first."""
+    return [pk for pk in (same, same_2, other, other_2) if pk is not None][:2]
+
+
+def _linked(at: int, row: list[int], times: dict[int, int], visible: set[int], pause: int) -> list[int]:
+    linked: list[int] = []
+    for pk in row:
+        if pk not in visible or abs(times[pk] - at) > pause:
+            break
+        linked.append(pk)
+        at = times[pk]
+    return linked

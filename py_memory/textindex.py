@@ -15,6 +15,10 @@ from py_memory.text import query_terms, terms
 _K1 = 1.2
 _B = 0.75
 
+# A query of more words is asked by its rarest; of very many, rare is taken to mean long.
+_MAX_TERMS = 64
+_MAX_COUNTED = 2_000
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -81,15 +85,18 @@ class TextIndex:
     def terms_of(self, user_id: str, query: str, budget: int) -> list[Term]:
         """Return a query's terms that this user's text has, the most telling first.
 
-        Terms are kept, from the rarest on, while all their postings stay within the budget;
-        one is always kept.
+        At most 64 terms are kept, from the rarest on, while all their postings stay within the
+        budget; one is always kept.
         """
         tag = self._tag(user_id)
         if tag is None:
             return []
         documents = self.size(user_id)[0]
         weighed: list[Term] = []
-        for wanted in query_terms(query):
+        asked = query_terms(query)
+        if len(asked) > _MAX_COUNTED:
+            asked = sorted(asked, key=lambda term: (-len(term), term))[:_MAX_COUNTED]
+        for wanted in asked:
             count = self._count(tag + wanted)
             if count:
                 weight = math.log(1 + max(documents - count + 0.5, 0.5) / (count + 0.5))
@@ -97,7 +104,7 @@ class TextIndex:
         weighed.sort(key=lambda term: (term.documents, term.text))
         kept: list[Term] = []
         spent = 0
-        for term in weighed:
+        for term in weighed[:_MAX_TERMS]:
             spent += term.documents
             if kept and spent > budget:
                 break

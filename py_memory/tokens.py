@@ -5,5 +5,5 @@ import math
 
 def estimated(text: str) -> int:
     """Return about how many tokens text costs: four ASCII characters or one other character each."""
-    ascii_count = sum(char < "\x80" for char in text)
+    ascii_count = len(text.encode("ascii", "ignore"))
     return math.ceil(ascii_count / 4) + len(text) - ascii_count

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from py_memory import boundary
 from py_memory.errors import Internal, InvalidArgument, PyMemoryError
 from py_memory.memory import Memory
 from py_memory.records import Page
@@ -132,19 +133,14 @@ def parsed(text: str) -> dict[str, Any]:
         InvalidArgument: They are no JSON object, or nested beyond reason.
     """
     try:
-        args = json.loads(text, parse_constant=_constant)
-    except (ValueError, RecursionError) as exc:
+        args = boundary.parse_json(text)
+    except ValueError as exc:
         message = "The arguments are no JSON that can be read: flatten or shorten them."
         raise InvalidArgument(message) from exc
     if not isinstance(args, dict):
         message = "The arguments must be a JSON object."
         raise InvalidArgument(message)
     return args
-
-
-def _constant(_: str) -> float:
-    message = "NaN and infinity are no JSON: use null or text."
-    raise InvalidArgument(message)
 
 
 def error_json(exc: BaseException) -> str:
