@@ -11,6 +11,7 @@ from py_memory.engine import Engine
 from py_memory.errors import CorruptImage, InvalidArgument, PyMemoryError
 from py_memory.metrics import counted
 from py_memory.schema import APPLICATION_ID, migrate, version_of
+from py_memory.textindex import TextIndex
 
 _HEADER = b"SQLite format 3\x00"
 # Bytes 18 and 19 of the header: 2 means write-ahead log, 1 a rollback journal, which every tool
@@ -49,6 +50,7 @@ def imported(engine: Engine, image: object) -> dict[str, Any]:
         try:
             _verify(source)
             migrate(source)
+            TextIndex(source).ensure()
             source.fold()
             _replace(engine, source)
         finally:

@@ -60,10 +60,12 @@ class Memory:
         database = Database(str(path), owned=owned)
         try:
             migrate(database)
+            engine = Engine(database, chosen, now, time_zone, zone_port)
+            engine.index.ensure()
         except BaseException:
             database.close()
             raise
-        return cls(Engine(database, chosen, now, time_zone, zone_port))
+        return cls(engine)
 
     @property
     def database(self) -> Database:
@@ -170,6 +172,10 @@ class Memory:
     def check(self) -> dict[str, Any]:
         """Check the database and the text index; gives `{ok, problems}`."""
         return imagefile.checked(self.engine)
+
+    def reindex(self) -> dict[str, Any]:
+        """Make the text index anew from the fragments; gives `{fragments}`."""
+        return {"fragments": self.engine.index.rebuild()}
 
     def close(self) -> None:
         """Store what is left to store and close; twice does nothing."""

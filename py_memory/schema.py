@@ -152,6 +152,13 @@ _FIRST = (
     ) STRICT, WITHOUT ROWID
     """,
     "CREATE INDEX intent_terms_of ON intent_terms (intent)",
+    # What the derived tables were made by, so that they are made again when that changes.
+    """
+    CREATE TABLE properties (
+        name TEXT PRIMARY KEY,
+        value TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
     # Ids and outcomes only, never content.
     """
     CREATE TABLE changes (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from py_memory.database import Database
-from py_memory.text import query_terms, terms
+from py_memory.text import ANALYSIS_VERSION, query_terms, terms
 
 # BM25 as usual (Robertson and Zaragoza 2009), with the lengths of chat turns in mind.
 _K1 = 1.2
@@ -76,6 +76,33 @@ class TextIndex:
                 "INSERT INTO text_index (text_index, rowid, terms) VALUES ('delete', ?, ?)",
                 (pk, self._tagged(user_id, found)),
             )
+
+    def ensure(self) -> None:
+        """Make the index anew when it was made by another version of the text analysis."""
+        row = self._database.row("SELECT value FROM properties WHERE name = 'text_analysis'")
+        if row is None or row[0] != str(ANALYSIS_VERSION):
+            self.rebuild()
+
+    def rebuild(self) -> int:
+        """Make the index anew from the fragments, in one transaction; gives how many it holds."""
+        with self._database.atomic() as connection:
+            connection.execute("INSERT INTO text_index (text_index) VALUES ('delete-all')")
+            rows = connection.execute("SELECT pk, user_id, content FROM fragments").fetchall()
+            self.forget_cache()
+            for pk, user_id, content in rows:
+                found = terms(content)
+                self.add(pk, user_id, found)
+                connection.execute(
+                    "UPDATE fragments SET terms = ? WHERE pk = ? AND terms <> ?",
+                    (len(found), pk, len(found)),
+                )
+            connection.execute(
+                "INSERT INTO properties (name, value) VALUES ('text_analysis', ?)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (str(ANALYSIS_VERSION),),
+            )
+        self.forget_cache()
+        return len(rows)
 
     def check(self) -> bool:
         """Tell whether the index agrees with itself."""

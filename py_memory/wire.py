@@ -19,13 +19,13 @@ from py_memory.session import Session
 MEMORY_VERBS = frozenset(
     """
     search find timeline forget restore trash export_json import_json export_image import_image
-    metrics check
+    metrics check reindex
     """.split()
 )
 SESSION_VERBS = frozenset(("remember", "remember_many", "recall", "end"))
 WRITING_VERBS = frozenset(
     """
-    start_session forget restore import_json import_image session.remember session.remember_many
+    start_session forget restore import_json import_image reindex session.remember session.remember_many
     session.end
     """.split()
 )
