@@ -138,9 +138,7 @@ class Walk:
             gone = connection.execute(
                 "SELECT pk, body FROM notes WHERE pk BETWEEN ? AND ?", (low, low + 200)
             ).fetchall()
-            connection.executemany(
-                "INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)", gone
-            )
+            connection.executemany("INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)", gone)
             connection.executemany("DELETE FROM notes WHERE pk = ?", [(pk,) for pk, _ in gone])
 
     def rollback(self) -> None:
