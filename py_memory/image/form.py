@@ -21,9 +21,7 @@ _HEAD = struct.Struct("<IQ")
 _SUM = struct.Struct("<I")
 _RECORD = struct.Struct("<IQI")
 _SQLITE = b"SQLite format 3\x00"
-_LEFT_ALONE = (
-    " Nothing was changed: export the raw image, then import a backup or the salvaged database."
-)
+_LEFT_ALONE = " Nothing was changed: export the raw image, then import a backup or the salvaged database."
 
 Bytes = bytes | bytearray | memoryview
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from io import FileIO
 
 from py_memory.database import PAGE_SIZE, Database
 from py_memory.errors import Internal, OwnerLost, StorageLost
@@ -65,7 +66,8 @@ class Keeper:
         self._now = now
         self._fold_frames = fold_frames
         self._database: Database | None = None
-        self._text: str | None = None
+        self._after_undo: Callable[[], None] = _nothing
+        self._text: object = None
         self._in_doubt = False
 
     @property
@@ -99,13 +101,16 @@ class Keeper:
         self.log.position = None
         return True
 
-    async def adopt(self, database: Database) -> None:
+    async def adopt(self, database: Database, after_undo: Callable[[], None] | None = None) -> None:
         """Take the opened database into keeping: what opening it changed, or all of it, is stored.
+
+        `after_undo` is called whenever the database was put back to an earlier state.
 
         Raises:
             CorruptImage: A loaded image fails SQLite's own check (kind `quick_check`).
         """
         self._database = database
+        self._after_undo = after_undo or _nothing
         if self.meta is None:
             await self._store_whole(database)
             return
@@ -170,6 +175,7 @@ class Keeper:
             message = "The stored memory has vanished: the site's data was cleared."
             raise StorageLost(message)
         database.attach()
+        self._after_undo()
 
     def remove_files(self) -> None:
         """Remove the database file and what SQLite puts beside it."""
@@ -197,7 +203,7 @@ class Keeper:
         self._in_doubt = False
         self.meta, self._text = meta, text
 
-    async def _look_again(self, left: int, cause: Exception | None = None) -> tuple[str | None, int]:
+    async def _look_again(self, left: int, cause: Exception | None = None) -> tuple[object, int]:
         """Connect again, at most `left` times; return what is stored and how often is left."""
         while left > 0:
             left -= 1
@@ -219,14 +225,14 @@ class Keeper:
                 database.detach()
             self.log.cut(PAGE_SIZE)
             database.attach()
-        except Exception:  # the caller's error matters more; the next call reloads
+            self._after_undo()
+        except Exception:  # noqa: BLE001  # the caller's error matters more; the next call reloads
             self._in_doubt = True
             self._text = None
 
     async def _store_whole(self, database: Database) -> None:
         database.fold()
-        with open(self.path, "rb", buffering=0) as file:
-            head = file.read(PAGE_SIZE)
+        head = self._first_page()
         if page_size_of(head) != PAGE_SIZE:
             message = "The new database has another page size than it was given."
             raise Internal(message)
@@ -245,8 +251,7 @@ class Keeper:
 
     async def _write_file(self, meta: Meta) -> None:
         first = 1
-        with open(self.path, "wb", buffering=0) as file:
-            file.truncate(meta.page_count * meta.page_size)
+        with self._new_file(meta.page_count * meta.page_size) as file:
             async for records in self.store.read(meta.page_count):
                 pages = verify_pages(first, records, meta)
                 if len(pages) != min(BATCH, meta.page_count - first + 1):
@@ -255,6 +260,16 @@ class Keeper:
                     verify_header(pages[0], meta)
                 file.write(b"".join(pages))
                 first += len(pages)
+
+    def _new_file(self, size: int) -> FileIO:
+        """Make the file at its full size: growing it piece by piece would copy it again and again."""
+        file = open(self.path, "wb", buffering=0)  # noqa: SIM115  # closed by the caller
+        file.truncate(size)
+        return file
+
+    def _first_page(self) -> bytes:
+        with open(self.path, "rb", buffering=0) as file:
+            return file.read(PAGE_SIZE)
 
     def _whole_file(self, meta: Meta) -> Iterator[tuple[int, bytes]]:
         number = 0
@@ -292,6 +307,10 @@ class Keeper:
             message = "No database is in keeping yet."
             raise Internal(message)
         return self._database
+
+
+def _nothing() -> None:
+    """Do nothing after an undo: no caches stand on this database."""
 
 
 def _taken_over() -> OwnerLost:

@@ -33,8 +33,8 @@ class Store(Protocol):
             StorageLost: It cannot be reached, or the stored image has vanished.
         """
 
-    async def meta(self) -> str | None:
-        """Return the record about the image, or `None`."""
+    async def meta(self) -> object:
+        """Return the record about the image as it is stored, or `None`."""
 
     async def count(self) -> int:
         """Return how many page records there are."""
@@ -90,7 +90,7 @@ class MemoryStore:
         """Connect again."""
         self._connect()
 
-    async def meta(self) -> str | None:
+    async def meta(self) -> object:
         """Return the record about the image."""
         self._check()
         return self.text

@@ -1,0 +1,356 @@
+"""The store of an image in IndexedDB: one database, every commit one transaction.
+
+The epoch is checked without a round trip: each commit adds and deletes the key of its own epoch in
+`fence`. Who takes the memory over puts that key there for good, so that the add fails and with it the
+whole transaction, however late a frozen owner comes back.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
+
+import js
+from pyodide.ffi import JsException, create_proxy, to_js
+
+from py_memory.browser import faults
+from py_memory.browser.events import Events
+from py_memory.errors import CorruptImage, Internal, OwnerLost
+from py_memory.image.form import Bytes
+from py_memory.image.store import BATCH, OutcomeUnknown
+
+VERSION = 1
+STORES = ("pages", "meta", "fence")
+OPEN_SECONDS = 10.0
+BLOCKED_SECONDS = 2.0
+COMMIT_SECONDS = 60.0
+_FENCE_KEPT = 10_000
+
+
+def database_name(name: str) -> str:
+    """Return the IndexedDB database (and Web Lock) of a memory's name."""
+    return f"py-memory:{name}"
+
+
+class IndexedDBStore:
+    """One image's records in IndexedDB. Calls must not overlap."""
+
+    def __init__(self, name: str, *, durability: str = "strict") -> None:
+        """Prepare; `open` connects."""
+        self.name = database_name(name)
+        self.epoch = 0
+        self._durability = to_js({"durability": durability}, dict_converter=js.Object.fromEntries)
+        self._stores = to_js(STORES)
+        self._events: Events | None = Events()
+        self._on_close = create_proxy(self._closed)
+        self._on_versionchange = create_proxy(self._versionchange)
+        self._connection: Any = None
+        self._outdated = False
+        self._watched: tuple[asyncio.Future[str], float] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def open(self) -> None:
+        """Connect, make the database if there is none, and raise the epoch.
+
+        Raises:
+            StorageBlocked: Something else holds the storage, or the browser refuses it.
+            Outdated: A newer version of this code made it.
+            StorageLost: The browser cannot open it.
+        """
+        await self._connect(create=True)
+        await self._raise_epoch()
+
+    async def reconnect(self) -> None:
+        """Connect again; a database that is gone is not made again."""
+        self._drop()
+        await self._connect(create=False)
+
+    async def meta(self) -> object:
+        """Return the record about the image, or `None`."""
+        return await self._ask(self._transaction("meta").objectStore("meta").get("image"))
+
+    async def count(self) -> int:
+        """Return how many page records there are."""
+        return int(await self._ask(self._transaction("pages").objectStore("pages").count()))
+
+    async def read(self, count: int) -> AsyncIterator[Sequence[Bytes]]:
+        """Give the records in batches; all are asked for at once, and each is let go when it is taken."""
+        pages = self._transaction("pages").objectStore("pages")
+        events = self._heard()
+        asked = []
+        for first in range(1, count + 1, BATCH):
+            request = pages.getAll(js.IDBKeyRange.bound(first, min(first + BATCH - 1, count)))
+            asked.append((request, events.first(request, "success", "error")))
+        asked.reverse()
+        while asked:
+            request, future = asked.pop()
+            if await future == "error":
+                raise faults.lost(faults.name_of(request.error))
+            yield [_bytes_of(record) for record in request.result]
+
+    async def put(self, records: Iterable[tuple[int, bytes]], meta: str, end: int | None) -> None:
+        """Keep records and the record about the image in one transaction; return at `complete`."""
+        transaction = self._transaction(self._stores, "readwrite", self._durability)
+        done = self._heard().first(transaction, "complete", "abort")
+        try:
+            fence = transaction.objectStore("fence")
+            fence.add(0, self.epoch)
+            fence.delete(self.epoch)
+            pages = transaction.objectStore("pages")
+            _put_all(pages.put, records)
+            if end is not None:
+                pages.delete(js.IDBKeyRange.lowerBound(end, True))
+            transaction.objectStore("meta").put(meta, "image")
+            transaction.commit()
+        except BaseException as exc:
+            _abort(transaction)
+            if not isinstance(exc, JsException):
+                raise
+            if faults.name_of(exc) == "QuotaExceededError":
+                raise await self._quota() from exc
+            if not faults.means_lost(exc):
+                raise faults.aborted(faults.name_of(exc)) from exc
+            self._drop()
+            raise OutcomeUnknown from exc
+        await self._outcome(transaction, done)
+
+    async def close(self) -> None:
+        """Let go of the connection and of every proxy; twice does nothing."""
+        if self._events is not None:
+            self._drop()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._events.close()
+            self._events = None
+            self._on_close.destroy()
+            self._on_versionchange.destroy()
+
+    async def _connect(self, *, create: bool) -> None:
+        if self._outdated:
+            raise faults.outdated()
+        connection = await Opening(self.name, create=create).connection()
+        missing = [name for name in STORES if not connection.objectStoreNames.contains(name)]
+        if missing:
+            connection.close()
+            message = "The storage of this name holds something else; nothing was changed."
+            raise CorruptImage(message, kind="stores", missing=missing)
+        connection.onclose = self._on_close
+        connection.onversionchange = self._on_versionchange
+        self._connection = connection
+
+    async def _raise_epoch(self) -> None:
+        for _ in range(3):
+            cursor = await self._ask(
+                self._transaction("fence").objectStore("fence").openKeyCursor(None, "prev")
+            )
+            last = int(cursor.key) if cursor else -1
+            transaction = self._transaction("fence", "readwrite", self._durability)
+            done = self._heard().first(transaction, "complete", "abort")
+            fence = transaction.objectStore("fence")
+            # Only one of two that raise the same epoch at once can add its key.
+            fence.add(1, last + 1)
+            fence.delete(js.IDBKeyRange.upperBound(last - _FENCE_KEPT))
+            transaction.commit()
+            try:
+                await self._outcome(transaction, done)
+            except OwnerLost:
+                continue
+            except OutcomeUnknown as exc:
+                raise faults.lost() from exc
+            self.epoch = last + 2
+            return
+        raise faults.blocked("other pages are opening this memory at the same time")
+
+    def _watch(self, done: "asyncio.Future[str]") -> None:
+        """Bound the wait for one transaction, with one timer for all of them.
+
+        A timer for each would stay behind, with its proxy, until its minute is over.
+        """
+        loop = asyncio.get_running_loop()
+        self._watched = (done, loop.time() + COMMIT_SECONDS)
+        if self._timer is None:
+            self._timer = loop.call_later(COMMIT_SECONDS, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._watched is None or self._watched[0].done():
+            return
+        done, deadline = self._watched
+        loop = asyncio.get_running_loop()
+        if loop.time() >= deadline:
+            done.set_result("late")
+        else:
+            self._timer = loop.call_later(deadline - loop.time(), self._tick)
+
+    async def _ask(self, request: Any) -> Any:
+        """Wait for one reading request."""
+        if await self._heard().first(request, "success", "error") == "success":
+            return request.result
+        raise faults.lost(faults.name_of(request.error))
+
+    async def _outcome(self, transaction: Any, done: "asyncio.Future[str]") -> None:
+        """Wait for a transaction to settle, and say what its end means."""
+        self._watch(done)
+        kind = await done
+        if kind == "late":
+            again = self._heard().first(transaction, "complete", "abort")
+            if _abort(transaction):
+                await asyncio.wait([again], timeout=COMMIT_SECONDS)
+            if not again.done():
+                self._drop()
+                raise OutcomeUnknown
+            if again.result() == "abort":
+                raise faults.blocked("a write was not finished in a minute and was taken back")
+            kind = again.result()
+        if kind == "complete":
+            return
+        error = transaction.error
+        name = faults.name_of(error)
+        if name == "QuotaExceededError":
+            raise await self._quota()
+        if name == "ConstraintError":
+            raise faults.taken_over()
+        if self._connection is None or faults.means_lost(error):
+            self._drop()
+            raise OutcomeUnknown
+        # Some browsers abort for want of room without saying so.
+        usage, limit = await estimate()
+        if not name and usage is not None and limit is not None and usage >= limit:
+            raise faults.quota(usage, limit)
+        raise faults.aborted(name)
+
+    def _transaction(self, *arguments: Any) -> Any:
+        if self._connection is None:
+            raise faults.outdated() if self._outdated else faults.lost()
+        try:
+            return self._connection.transaction(*arguments)
+        except JsException as exc:
+            self._drop()
+            raise faults.lost(faults.name_of(exc)) from exc
+
+    async def _quota(self) -> Exception:
+        return faults.quota(*await estimate())
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.onclose = None
+            connection.onversionchange = None
+            connection.close()
+
+    def _heard(self) -> Events:
+        if self._events is None:
+            message = "The store was used after it was closed."
+            raise Internal(message)
+        return self._events
+
+    def _closed(self, _: Any) -> None:
+        """The browser closed the connection by force."""
+        self._connection = None
+
+    def _versionchange(self, event: Any) -> None:
+        """Another page wants a newer version, or to delete; hold neither up."""
+        self._outdated = bool(event.newVersion)
+        self._drop()
+
+
+class Opening:
+    """One attempt to open a database, whose late success is closed."""
+
+    def __init__(self, name: str, *, create: bool, version: int | None = VERSION) -> None:
+        """Prepare to open; with `create` the stores are made where there are none."""
+        self._name = name
+        self._create = create
+        self._version = version
+        self._refused = False
+        self._blocked = False
+        self._given_up = False
+        self._proxy = create_proxy(self._heard)
+        self._request: Any = None
+        self._done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def connection(self) -> Any:
+        """Return the open connection."""
+        factory = getattr(js, "indexedDB", None)
+        if not factory:
+            self._proxy.destroy()
+            raise faults.blocked("this browser has no IndexedDB here")
+        try:
+            arguments = (self._name,) if self._version is None else (self._name, self._version)
+            request = self._request = factory.open(*arguments)
+        except JsException as exc:
+            self._proxy.destroy()
+            raise faults.opening(exc) from exc
+        for name in ("success", "error", "upgradeneeded", "blocked"):
+            setattr(request, f"on{name}", self._proxy)
+        limit = OPEN_SECONDS
+        while not self._done.done() and limit > 0:
+            step = min(0.25, limit)
+            await asyncio.wait([self._done], timeout=step)
+            limit = min(limit - step, BLOCKED_SECONDS) if self._blocked else limit - step
+        if not self._done.done():
+            self._given_up = True
+            raise faults.blocked("another tab or the browser itself holds it up")
+        if self._done.result() == "success":
+            return request.result
+        if self._refused:
+            raise faults.vanished()
+        raise faults.opening(request.error)
+
+    def _heard(self, event: Any) -> None:
+        kind = str(event.type)
+        if kind == "blocked":
+            self._blocked = True
+        elif kind == "upgradeneeded":
+            self._upgrade()
+        else:
+            if self._given_up and kind == "success":
+                self._request.result.close()
+            if not self._done.done():
+                self._done.set_result(kind)
+            self._proxy.destroy()
+
+    def _upgrade(self) -> None:
+        if not self._create or self._given_up:
+            self._refused = True
+            self._request.transaction.abort()
+            return
+        for name in STORES:
+            self._request.result.createObjectStore(name)
+
+
+async def estimate() -> tuple[int | None, int | None]:
+    """Return the bytes used and allowed for this site, where the browser says so."""
+    try:
+        found = await js.navigator.storage.estimate()
+        return int(found.usage), int(found.quota)
+    except (JsException, AttributeError, TypeError, ValueError):
+        return None, None
+
+
+def _put_all(put: Any, records: Iterable[tuple[int, bytes]]) -> None:
+    """Issue the puts. `to_js` copies out of the runtime's memory: a view on it would change later."""
+    checked = False
+    for number, record in records:
+        value = to_js(record)
+        if not checked:
+            checked = True
+            if value.buffer.byteLength != len(record):
+                message = "A page would have been stored as a view on a larger buffer."
+                raise Internal(message)
+        put(value, number)
+
+
+def _bytes_of(record: Any) -> bytes:
+    """Return a record's bytes; what is no byte array counts as empty, and fails its check."""
+    try:
+        return bytes(record.to_bytes())
+    except (AttributeError, TypeError, JsException):
+        return b""
+
+
+def _abort(transaction: Any) -> bool:
+    try:
+        transaction.abort()
+    except JsException:
+        return False
+    return True

@@ -1,0 +1,82 @@
+"""The Web Lock that makes one page the owner of a memory's name."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import js
+from pyodide.ffi import JsException, create_once_callable, to_js
+
+from py_memory.errors import AlreadyOpen, InsecureContext, Internal
+
+
+def require_secure_context() -> None:
+    """Refuse a page that has no locks and no cryptography: two of them would write at once.
+
+    Raises:
+        InsecureContext: The page is not served over https or from localhost.
+    """
+    crypto = getattr(js, "crypto", None)
+    locks = getattr(js.navigator, "locks", None)
+    if getattr(js, "isSecureContext", False) and locks and crypto and getattr(crypto, "subtle", None):
+        return
+    message = (
+        "This page is not a secure context, so the browser gives it no locks: serve it over https, or"
+        " from localhost."
+    )
+    raise InsecureContext(message)
+
+
+class WebLock:
+    """Holds one lock until it is released or stolen."""
+
+    def __init__(self, name: str, on_stolen: Callable[[], None]) -> None:
+        """Prepare; `take` asks for the lock."""
+        self._name = name
+        self._on_stolen = on_stolen
+        self._release: Any = None
+
+    async def take(self) -> None:
+        """Take the lock if it is free.
+
+        Raises:
+            AlreadyOpen: Another page, or another memory of this page, holds it.
+        """
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def hold(resolve: Any, _: Any) -> None:
+            self._release = resolve
+
+        def granted(lock: Any) -> Any:
+            if not answer.done():
+                answer.set_result(bool(lock))
+            # The lock is held until the promise that is returned here is resolved.
+            return js.Promise.new(create_once_callable(hold)) if lock else None
+
+        def failed(error: Any) -> None:
+            if not answer.done():
+                answer.set_exception(JsException(str(error)))
+            elif self._release is not None:
+                self._release = None
+                self._on_stolen()
+
+        options = to_js({"ifAvailable": True}, dict_converter=js.Object.fromEntries)
+        request = js.navigator.locks.request(self._name, options, create_once_callable(granted))
+        request.then(lambda _: None, failed)
+        try:
+            free = await answer
+        except JsException as exc:
+            message = "The browser refused the lock of this memory."
+            raise Internal(message) from exc
+        if not free:
+            message = (
+                "This memory is open in another tab or page: close it there, or use it there, and open"
+                " it again."
+            )
+            raise AlreadyOpen(message)
+
+    def release(self) -> None:
+        """Give the lock back; twice does nothing."""
+        release, self._release = self._release, None
+        if release is not None:
+            release()

@@ -1,0 +1,187 @@
+"""The owner of a memory in the browser: lock, store, files, and one call after the other."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Self, TypeVar
+
+import js
+from pyodide.ffi import JsException
+
+from py_memory.browser import faults
+from py_memory.browser.checksum import fast_chain
+from py_memory.browser.indexeddb import IndexedDBStore, database_name, estimate
+from py_memory.browser.locks import WebLock, require_secure_context
+from py_memory.browser.zones import intl_zones
+from py_memory.errors import Closed, InvalidArgument, QuotaExceeded
+from py_memory.image.keeper import Keeper
+from py_memory.memory import Memory
+from py_memory.times import Clock
+
+Result = TypeVar("Result")
+DURABILITIES = ("strict", "relaxed")
+MAX_NAME = 200
+_ESTIMATE_SECONDS = 10.0
+
+
+class Owner:
+    """One open memory and everything that must be let go of with it."""
+
+    def __init__(self, name: str, durability: str) -> None:
+        """Prepare; use `Owner.open`."""
+        self.name = name
+        self._folder = tempfile.mkdtemp(prefix="py-memory-")
+        self._lock = WebLock(database_name(name), self._stolen)
+        self._store = IndexedDBStore(name, durability=durability)
+        self._keeper = Keeper(os.path.join(self._folder, "image.db"), self._store, verify=fast_chain())
+        self._turn = asyncio.Lock()
+        self._memory: Memory | None = None
+        self._taken_over = False
+        self._persisted = False
+        self._usage: int | None = None
+        self._quota: int | None = None
+        self._estimated = 0.0
+        self._estimating: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        name: str,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
+        time_zone: str = "UTC",
+        durability: str = "strict",
+    ) -> Self:
+        """Take the name, read and check its image (or make a new one), and open the memory on it.
+
+        Raises:
+            InvalidArgument: The name or an option is not usable.
+            InsecureContext: The page has no locks.
+            AlreadyOpen: Another page owns the name.
+            CorruptImage, UnsupportedFormat, SchemaNewer: The stored image cannot be used; it is left
+                as it is, and `raw_image` still gives its bytes.
+            StorageBlocked, StorageLost, QuotaExceeded, Outdated: The storage cannot be used.
+        """
+        given: object = name  # whatever a page passed
+        if not isinstance(given, str) or not 0 < len(given) <= MAX_NAME:
+            message = f"'name' must be text of 1 to {MAX_NAME} characters."
+            raise InvalidArgument(message, option="name")
+        if durability not in DURABILITIES:
+            message = "'durability' is 'strict' or 'relaxed'."
+            raise InvalidArgument(message, option="durability")
+        require_secure_context()
+        owner = cls(name, durability)
+        try:
+            await owner._open(settings, clock, time_zone)
+        except BaseException:
+            await owner._let_go()
+            raise
+        return owner
+
+    async def run(self, verb: Callable[[Memory], Result]) -> Result:
+        """Run a verb when all calls before it are done; return when what it wrote is durable.
+
+        A caller that stops waiting does not stop the call: it is done whole or not at all.
+        """
+        return await asyncio.shield(asyncio.ensure_future(self._serve(verb)))
+
+    def storage(self) -> dict[str, Any]:
+        """Return where the memory is kept: mode, persisted, usage and quota in bytes, generation."""
+        return {
+            "mode": "persistent" if self._persisted else "best-effort",
+            "persisted": self._persisted,
+            "usage": self._usage,
+            "quota": self._quota,
+            "generation": self._keeper.generation,
+        }
+
+    async def close(self) -> None:
+        """Make durable what is left, and let go of lock, connection and files; twice does nothing."""
+        async with self._turn:
+            memory, self._memory = self._memory, None
+            if memory is None:
+                return
+            try:
+                await self._keeper.settle()
+                if memory.database.is_open:
+                    memory.engine.flush()
+                    await self._keeper.keep()
+            finally:
+                with suppress(Exception):
+                    memory.database.close()
+                await self._let_go()
+
+    async def _open(self, settings: Mapping[str, Any] | None, clock: Clock | None, zone: str) -> None:
+        await self._lock.take()
+        await self._store.open()
+        await self._keeper.load()
+        memory = Memory.open(
+            self._keeper.path,
+            settings=settings,
+            clock=clock,
+            time_zone=zone,
+            zones=intl_zones,
+            owned=True,
+        )
+        try:
+            await self._keeper.adopt(memory.database, memory.engine.after_undo)
+        except BaseException:
+            memory.database.close()
+            raise
+        await self._estimate()
+        self._memory = memory
+
+    async def _serve(self, verb: Callable[[Memory], Result]) -> Result:
+        async with self._turn:
+            memory = self._memory
+            if memory is None:
+                message = "This memory is closed: open it again."
+                raise Closed(message)
+            if self._taken_over:
+                raise faults.taken_over()
+            await self._keeper.settle()
+            try:
+                result = verb(memory)
+            finally:
+                # A verb that failed may have committed before; what is committed is kept.
+                await self._keep(memory)
+            return result
+
+    async def _keep(self, memory: Memory) -> None:
+        connection = memory.database.connection
+        if connection.in_transaction:
+            connection.rollback()
+        try:
+            if await self._keeper.keep():
+                self._estimate_later()
+        except QuotaExceeded as exc:
+            self._usage = exc.details.get("usage") or self._usage
+            self._quota = exc.details.get("quota") or self._quota
+            raise
+
+    def _estimate_later(self) -> None:
+        """Ask for usage and quota beside the calls: the answer takes longer than a small write."""
+        if time.monotonic() - self._estimated > _ESTIMATE_SECONDS and self._estimating is None:
+            self._estimating = asyncio.ensure_future(self._estimate())
+
+    async def _estimate(self) -> None:
+        self._estimated = time.monotonic()
+        self._usage, self._quota = await estimate()
+        with suppress(JsException, AttributeError):
+            self._persisted = bool(await js.navigator.storage.persisted())
+        self._estimating = None
+
+    async def _let_go(self) -> None:
+        try:
+            await self._store.close()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._lock.release()
+
+    def _stolen(self) -> None:
+        self._taken_over = True
