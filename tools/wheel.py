@@ -113,8 +113,9 @@ def _write_stub(project: Project, folder: Path) -> None:
         "PYTHONINCLUDE": str(folder / "include"),
         "HOSTSITEPACKAGES": str(folder / "site-packages"),
     }
-    lines = [f"export {name}={value}" for name, value in settings.items()]
+    # Older releases run make without a path, so that it finds no program: it prints by itself.
+    lines = [f"export {name}={value}\n$(info {name}={value})" for name, value in settings.items()]
     folder.mkdir(parents=True)
     (folder / "Makefile.envs").write_text(
-        "\n".join([*lines, "", ".output_vars:", "\tenv", ""]), encoding="utf-8", newline="\n"
+        "\n".join([*lines, ".output_vars: ;", ""]), encoding="utf-8", newline="\n"
     )
