@@ -1,6 +1,7 @@
 """The wheel of py_memory, made by pyodide-build, the same bytes wherever and whenever it is made."""
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -41,6 +42,7 @@ def build_wheel(project: Project) -> Path:
                 "SKIP_EMSCRIPTEN_VERSION_CHECK": "1",
                 "PYODIDE_SKIP_EMSCRIPTEN_INSTALL": "1",
                 "SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH,
+                "PATH": os.pathsep.join([str(stub / "bin"), os.environ.get("PATH", "")]),
             },
         )
         made = [path.name for path in out.glob("*.whl")]
@@ -113,9 +115,13 @@ def _write_stub(project: Project, folder: Path) -> None:
         "PYTHONINCLUDE": str(folder / "include"),
         "HOSTSITEPACKAGES": str(folder / "site-packages"),
     }
-    # Older releases run make without a path, so that it finds no program: it prints by itself.
+    # The release for Python 3.11 cannot be told to do without a compiler: it asks this one its version.
+    compiler = folder / "bin" / "emcc"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text(f"#!/bin/sh\necho {settings['PYODIDE_EMSCRIPTEN_VERSION']} >&2\n", encoding="utf-8")
+    compiler.chmod(0o755)
+    # It also runs make without a path, so that no program is found: make itself prints the settings.
     lines = [f"export {name}={value}\n$(info {name}={value})" for name, value in settings.items()]
-    folder.mkdir(parents=True)
     (folder / "Makefile.envs").write_text(
         "\n".join([*lines, ".output_vars: ;", ""]), encoding="utf-8", newline="\n"
     )
