@@ -120,6 +120,10 @@ def _write_stub(project: Project, folder: Path) -> None:
     compiler.parent.mkdir(parents=True)
     compiler.write_text(f"#!/bin/sh\necho {settings['PYODIDE_EMSCRIPTEN_VERSION']} >&2\n", encoding="utf-8")
     compiler.chmod(0o755)
+    # It builds in an environment of its own, into which it copies this.
+    system = folder / "target" / "sysconfigdata" / f"{settings['SYSCONFIG_NAME']}.py"
+    system.parent.mkdir(parents=True)
+    system.write_text("build_time_vars = {}\n", encoding="utf-8")
     # It also runs make without a path, so that no program is found: make itself prints the settings.
     lines = [f"export {name}={value}\n$(info {name}={value})" for name, value in settings.items()]
     (folder / "Makefile.envs").write_text(
