@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 from tools.environment import MissingError, digest, find_tool, run, say
@@ -50,9 +51,41 @@ def build_wheel(project: Project) -> Path:
             raise MissingError(f"pyodide-build made {made} in place of {project.wheel_name}")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        shutil.copyfile(out / project.wheel_name, wheel)
+        result = out / project.wheel_name
+        if sys.version_info < (3, 12):
+            result = _without_repacking(result, source, Path(temporary) / "plain")
+        shutil.copyfile(result, wheel)
     stamp.write_text(f"{recipe}\n{names}", encoding="utf-8")
     return wheel
+
+
+def _without_repacking(repacked: Path, source: Path, out: Path) -> Path:
+    """Return the wheel as the standard front end packs it, sure that it holds the same.
+
+    The pyodide-build for Python 3.11 unpacks every wheel and packs it again in its own way. So that there is
+    one wheel for one version, the packing that every other release leaves alone is kept.
+
+    Raises:
+        MissingError: the two differ in more than the packing.
+    """
+    run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(source)],
+        cwd=source,
+        failure="the wheel could not be built:",
+        env={"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH},
+    )
+    plain = out / repacked.name
+    if _contents(plain) != _contents(repacked):
+        raise MissingError("pyodide-build and the standard front end made different wheels")
+    return plain
+
+
+def _contents(wheel: Path) -> dict[str, object]:
+    """Return what is in a wheel, its list of files without their order."""
+    with zipfile.ZipFile(wheel) as archive:
+        found = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+    record = next(name for name in found if name.endswith(".dist-info/RECORD"))
+    return {**found, record: sorted(found[record].split())}
 
 
 def stage(project: Project, target: Path) -> None:
@@ -114,6 +147,7 @@ def _write_stub(project: Project, folder: Path) -> None:
         "SYSCONFIG_NAME": "_sysconfigdata__emscripten_wasm32-emscripten",
         "PYTHONINCLUDE": str(folder / "include"),
         "HOSTSITEPACKAGES": str(folder / "site-packages"),
+        "PLATFORM_TRIPLET": "wasm32-emscripten",
     }
     # The release for Python 3.11 cannot be told to do without a compiler: it asks this one its version.
     compiler = folder / "bin" / "emcc"
