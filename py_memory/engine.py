@@ -25,6 +25,7 @@ class Engine:
         self.zones = zones
         self.index = TextIndex(database)
         self.ids = Ids()
+        self.session_zones: dict[str, str] = {}
         self._touched: dict[str, tuple[int, int]] = {}
 
     @contextmanager

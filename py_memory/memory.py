@@ -21,7 +21,7 @@ from py_memory.records import Found, Fragment, Hit
 from py_memory.schema import migrate
 from py_memory.session import Session
 from py_memory.settings import Settings, settings_of
-from py_memory.times import Clock, Zones, system_clock, system_zones
+from py_memory.times import Clock, Zones, known_zone, system_clock, system_zones, whole
 
 
 class Memory:
@@ -55,8 +55,8 @@ class Memory:
         """
         chosen = settings_of(settings)
         zone_port = zones or system_zones
-        now = clock or system_clock
-        zone_port(time_zone, now())
+        now = system_clock if clock is None else whole(clock)
+        known_zone(time_zone, zone_port, now())
         database = Database(str(path), owned=owned)
         try:
             migrate(database)

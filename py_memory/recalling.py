@@ -20,7 +20,7 @@ from py_memory.scoping import FILTERS, Condition, filtered, live
 from py_memory.signature import context_signature, state_signature
 from py_memory.strength import Strength, strength_of
 from py_memory.textindex import Term
-from py_memory.times import iso, local, to_ms
+from py_memory.times import iso, known_zone, local, to_ms
 
 TIERS = ("L1", "L2", "L3")
 SEARCH_OPTIONS = FILTERS | frozenset(
@@ -78,6 +78,9 @@ def _hits(
     limit = limit_of(options, 10)
     now = engine.clock()
     at = now if options.get("as_of") is None else to_ms(options["as_of"], "as_of")
+    zone = engine.time_zone if place is None else engine.session_zones.get(place.session_id, engine.time_zone)
+    if options.get("time_zone") is not None:
+        zone = known_zone(options["time_zone"], engine.zones, now)
     condition = _visible(engine, user_id, options)
     asked = boundary.text(query, "query", engine.settings)
     found, terms = relevances(engine, user_id, asked, condition)
@@ -89,7 +92,7 @@ def _hits(
     if "L3" in tiers:
         _meant(engine, condition, found, terms, limit, candidates)
     scored = _scored(engine, candidates, found, bool(terms), options, at)[:limit]
-    hits = _explained(engine, scored, found, options, at)
+    hits = _explained(engine, scored, found, options, at, zone)
     if boundary.flag(options.get("touch", True), "touch") and options.get("as_of") is None:
         engine.touch([one.id for one in scored], now)
     return hits
@@ -242,8 +245,8 @@ def _explained(
     found: Mapping[int, Relevance],
     options: Mapping[str, Any],
     at: int,
+    zone: str,
 ) -> list[Hit]:
-    zone = options.get("time_zone") or engine.time_zone
     data = boundary.flag(options.get("include_data", True), "include_data")
     around = boundary.integer(options.get("around", 0), "around", 0, _MAX_AROUND)
     fragments = loading.fragments(engine, [one.pk for one in scored], data=data)

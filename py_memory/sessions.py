@@ -6,7 +6,7 @@ from py_memory import boundary
 from py_memory.engine import Engine
 from py_memory.errors import Closed, NotFound, PermissionDenied
 from py_memory.remembering import Place
-from py_memory.times import to_ms
+from py_memory.times import known_zone, to_ms
 
 OPTIONS = frozenset(("user_name", "skill", "session_id", "at", "time_zone"))
 
@@ -15,6 +15,7 @@ def start(engine: Engine, user_id: object, options: dict[str, Any]) -> Place:
     """Start a session, or resume the one under `session_id`; makes the user if there is none.
 
     Its L1 and L2 text is frozen into the session now; a resumed one that had ended is frozen anew.
+    Its time zone, for citing, holds until the memory is closed.
 
     Raises:
         UserRequired: There is no user id.
@@ -28,6 +29,18 @@ def start(engine: Engine, user_id: object, options: dict[str, Any]) -> Place:
     now = engine.clock()
     at = now if options.get("at") is None else to_ms(options["at"], "at")
     wanted = boundary.optional_identifier(options.get("session_id"), "session_id")
+    zone = options.get("time_zone")
+    if zone is not None:
+        known_zone(zone, engine.zones, now)
+    place = _started(engine, user, name, skill, wanted, now, at)
+    if zone is not None:
+        engine.session_zones[place.session_id] = zone
+    return place
+
+
+def _started(
+    engine: Engine, user: str, name: str | None, skill: str, wanted: str | None, now: int, at: int
+) -> Place:
     with engine.write() as connection:
         known = engine.database.row("SELECT user_id, skill, ended_at FROM sessions WHERE id = ?", (wanted,))
         if known is not None and known[0] != user:

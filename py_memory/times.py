@@ -31,6 +31,11 @@ def system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
+def whole(clock: Callable[[], float]) -> Clock:
+    """Return a clock cut to whole milliseconds within the years 1 to 9999, whatever the given one says."""
+    return lambda: min(max(int(clock()), _FIRST), _LAST)
+
+
 def system_zones(name: str, at: int) -> int:
     """Return a zone's offset in minutes, from the system's zone database.
 
@@ -39,6 +44,7 @@ def system_zones(name: str, at: int) -> int:
     """
     if name == "UTC":
         return 0
+    at = min(max(at, _FIRST + DAY), _LAST - DAY)
     try:
         zone = ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
@@ -97,7 +103,21 @@ def iso_or_none(ms: int | None) -> str | None:
     return None if ms is None else iso(ms)
 
 
+def known_zone(value: object, zones: Zones, at: int) -> str:
+    """Return the name of a time zone.
+
+    Raises:
+        InvalidArgument: It is no text, or the port knows no zone of that name.
+    """
+    if not isinstance(value, str) or not value:
+        message = "'time_zone' must be the name of a zone, such as 'Europe/Paris'."
+        raise InvalidArgument(message, option="time_zone")
+    zones(value, at)
+    return value
+
+
 def local(ms: int, zone: str, zones: Zones) -> str:
-    """Write a time as people in a zone read it: `2026-05-20 16:22`."""
-    moment = _EPOCH + timedelta(milliseconds=ms, minutes=zones(zone, ms))
+    """Write a time as people in a zone read it: `2026-05-20 16:22`; the first and last day stay in range."""
+    there = ms + zones(zone, ms) * MINUTE
+    moment = _EPOCH + timedelta(milliseconds=min(max(there, _FIRST), _LAST))
     return f"{moment.year:04d}-{moment:%m-%d %H:%M}"
