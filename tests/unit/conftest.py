@@ -1,0 +1,41 @@
+"""Fixtures of the engine's tests."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from py_memory import Memory, Session
+from tests.unit.helpers import Clock, opened
+
+Opener = Callable[..., Memory]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still until it is moved."""
+    return Clock()
+
+
+@pytest.fixture
+def memories(clock: Clock) -> Iterator[Opener]:
+    """Opens memories on the test's clock, and closes them all."""
+    with ExitStack() as stack:
+
+        def another(path: str = ":memory:", **options: Any) -> Memory:
+            return stack.enter_context(opened(path, **{"clock": clock, **options}))
+
+        yield another
+
+
+@pytest.fixture
+def memory(memories: Opener) -> Memory:
+    """An empty memory."""
+    return memories()
+
+
+@pytest.fixture
+def session(memory: Memory) -> Session:
+    """Ann's session of the skill booking."""
+    return memory.start_session(user_id="u_1", user_name="Ann", skill="booking", session_id="s_1")
