@@ -240,8 +240,9 @@ function hex(bytes) {
 }
 
 /**
- * Run `start` while fetch() gives out the checked files, and notice what Pyodide only writes to the
- * console. This worker is ours alone, so nobody else's fetch is touched; both are put back afterwards.
+ * Run `start` while fetch() gives out the checked files, and while console.warn() is listened to: that is all
+ * that Pyodide does when it cannot make use of the wasm file. This worker is ours alone, so nobody else's
+ * functions are touched; both are put back afterwards.
  * @template T
  * @param {Map<string, Response>} checked
  * @param {string} wasm
@@ -250,7 +251,7 @@ function hex(bytes) {
  */
 async function withChecked(checked, wasm, start) {
   const { fetch } = globalThis;
-  const { instantiateStreaming } = WebAssembly;
+  const { warn } = console;
   try {
     return await new Promise((resolve, reject) => {
       globalThis.fetch = (input, init) => {
@@ -259,19 +260,16 @@ async function withChecked(checked, wasm, start) {
         checked.delete(url);
         return response ? Promise.resolve(response) : fetch(input, init);
       };
-      WebAssembly.instantiateStreaming = async (source, imports) => {
-        try {
-          return await instantiateStreaming(source, imports);
-        } catch (cause) {
-          const hint = `${COPY} A device that is short of memory can be the cause, too.`;
-          reject(bootError("runtime", wasm, "WebAssembly did not take the file", hint, cause));
-          throw cause;
-        }
+      console.warn = (...said) => {
+        const cause = said.find((one) => one instanceof Error);
+        if (!cause) return;
+        const hint = `${COPY} A device that is short of memory can be the cause, too.`;
+        reject(bootError("runtime", wasm, "WebAssembly did not take the file", hint, cause));
       };
       start().then(resolve, reject);
     });
   } finally {
     globalThis.fetch = fetch;
-    WebAssembly.instantiateStreaming = instantiateStreaming;
+    console.warn = warn;
   }
 }

@@ -1,0 +1,87 @@
+"""Stands in for py_memory.browser.worker in tests of the page side: does what each call's arguments say."""
+
+import asyncio
+import json
+
+import js
+from pyodide.ffi import to_js
+
+STATE = {"generation": 0}
+SEEN = []
+
+
+def storage():
+    return {
+        "mode": "best-effort",
+        "persisted": False,
+        "usage": 10,
+        "quota": 100,
+        "generation": STATE["generation"],
+    }
+
+
+async def dispatch(method, args_json, binary):
+    args = json.loads(args_json)
+    parts = [part.to_bytes() for part in binary]
+    told = args.get("metadata", {})
+    SEEN.append(method)
+    if "sleep" in told:
+        await asyncio.sleep(told["sleep"])
+    die(told)
+    if "refuse" in told:
+        return to_js([False, json.dumps(told["refuse"]), [], None])
+    if method == "open":
+        return answer({"storage": storage()})
+    if method == "start_session":
+        return answer({"id": args.get("session_id", "s_1"), "user_id": args["user_id"], "skill": "sk"})
+    if method == "session.remember":
+        STATE["generation"] += 1
+        return answer({"id": f"mf_{STATE['generation']}", "args": args_json}, parts, fresh=True)
+    if method == "session.remember_many":
+        return answer([{"id": f"mf_{n}", "args": args_json} for n in range(len(args["items"]))], parts)
+    if method in {"find", "timeline", "trash"}:
+        return answer({"items": [{"args": args_json}], "cursor": "next"})
+    if method in {"forget", "restore"}:
+        return answer({"count": 1, "ids": ["mf_1"]})
+    if method == "session.recall":
+        hit = {"fragment": {"session_id": "s", "metadata": {"own_key": 1}}, "why": {"memory_score": 1}}
+        return answer([{**hit, "args": args_json, "seen": len(SEEN)}])
+    if method == "export_image":
+        return answer({"$binary": 0}, [b"SQLite"])
+    if method == "export_json":
+        return answer('{"format": "py-memory"}')
+    if method == "import_image":
+        return answer({"args": args_json}, parts)
+    if method in {"import_json", "search", "metrics", "check"}:
+        return answer({"args": args_json, "seen": SEEN})
+    return answer(None)
+
+
+def answer(result, parts=(), *, fresh=False):
+    """Give back the result and, under `echo`, the bytes that came."""
+    if parts and isinstance(result, dict) and "$binary" not in result:
+        result["echo"] = [{"$binary": number} for number in range(len(parts))]
+    return to_js([True, json.dumps(result), list(parts), json.dumps(storage()) if fresh else None])
+
+
+def die(told):
+    """End in one of the ways in which a runtime or a worker can end."""
+    how = told.get("die")
+    if how == "raise":
+        raise RuntimeError(told["secret"])
+    if how == "close":
+        js.close()
+    if how == "uncaught":
+        js.eval(f"setTimeout(() => {{ throw new Error({json.dumps(told['secret'])}) }})")
+    if how == "recursion":
+        js.eval("(function deeper() { deeper() })()")
+    if how == "chatter":
+        print(told["secret"])
+        js.console.log(told["secret"])
+        js.console.error(told["secret"])
+        js.eval(f"Promise.reject(new Error({json.dumps(told['secret'])}))")
+        asyncio.get_event_loop().create_task(fails(told["secret"]))
+
+
+async def fails(secret):
+    raise RuntimeError(secret)
