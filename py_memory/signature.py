@@ -47,7 +47,7 @@ def context_signature(
     """
     parts: dict[str, Any] = {"session": session_id, "state": state or {}, "user": user_id}
     if window is not None:
-        if window not in _CUT:
+        if not isinstance(window, str) or window not in _CUT:
             message = "'signature_window' must be one of: minute, hour, day."
             raise InvalidArgument(message, option="signature_window")
         parts["window"] = iso(at)[: _CUT[window]]
