@@ -43,12 +43,18 @@ _POSITIVE = frozenset(
         "max_blob_bytes",
         "max_json_bytes",
         "max_json_depth",
-        "half_life_hours",
-        "half_life_hours_short",
         "posting_budget",
     )
 )
-_LIMITS = {"base_score": (1.0, 10.0), "decay_rate": (0.0, 1.0), "max_json_depth": (1, 64)}
+# What a fragment's own option may be, its default must be within.
+_LIMITS = {
+    "base_score": (1.0, 10.0),
+    "decay_rate": (1e-6, 1.0),
+    "half_life_hours": (1e-3, 1e6),
+    "half_life_hours_short": (1e-3, 1e6),
+    "working_ttl_seconds": (0.0, 3_155_760_000.0),
+    "max_json_depth": (1.0, 64.0),
+}
 
 
 def settings_of(given: object) -> Settings:
