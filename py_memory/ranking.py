@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from py_memory.engine import Engine
 from py_memory.scoping import Condition
-from py_memory.textindex import Match, Term
+from py_memory.textindex import Match
 
 CANDIDATES = 200
 _BEND = 1.5
@@ -42,22 +42,20 @@ class Turn:
 
 
 def relevances(
-    engine: Engine, user_id: str, query: str, condition: Condition
-) -> tuple[dict[int, Relevance], list[Term]]:
-    """Return the relevance of each fragment that the query meets, and the terms it was asked by."""
+    engine: Engine, user_id: str, query: str, condition: Condition, limit: int
+) -> dict[int, Relevance]:
+    """Return the relevance of each fragment that the query meets; of more than 200 or `limit`, the best."""
     terms = engine.index.terms_of(user_id, query, engine.settings.posting_budget)
     ideal = sum(term.weight for term in terms)
     if not ideal:
-        return {}, terms
-    matches = engine.index.matches(user_id, terms, condition.sql, condition.params, CANDIDATES)
+        return {}
+    matches = engine.index.matches(user_id, terms, condition.sql, condition.params, max(CANDIDATES, limit))
     turns = _turns(engine, [match.pk for match in matches])
     scores = {match.pk: _own(match, turns[match.pk], ideal) for match in matches}
     parts = {pk: dict(signals) for pk, (_, signals) in scores.items()}
     base = {pk: value for pk, (value, _) in scores.items()}
     final = _with_neighbours(engine, condition, base, parts)
-    return {
-        pk: Relevance(1 - math.exp(-_BEND * value), parts.get(pk, {})) for pk, value in final.items()
-    }, terms
+    return {pk: Relevance(1 - math.exp(-_BEND * value), parts.get(pk, {})) for pk, value in final.items()}
 
 
 def _own(match: Match, turn: Turn, ideal: float) -> tuple[float, dict[str, float]]:

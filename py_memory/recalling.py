@@ -19,7 +19,7 @@ from py_memory.remembering import Place
 from py_memory.scoping import FILTERS, Condition, filtered, live
 from py_memory.signature import context_signature, state_signature
 from py_memory.strength import Strength, strength_of
-from py_memory.textindex import Term
+from py_memory.text import query_terms
 from py_memory.times import iso, known_zone, local, to_ms
 
 TIERS = ("L1", "L2", "L3")
@@ -83,15 +83,16 @@ def _hits(
         zone = known_zone(options["time_zone"], engine.zones, now)
     condition = _visible(engine, user_id, options)
     asked = boundary.text(query, "query", engine.settings)
-    found, terms = relevances(engine, user_id, asked, condition)
+    by_words = bool(query_terms(asked))
+    found = relevances(engine, user_id, asked, condition, limit) if by_words else {}
     candidates: dict[int, _Candidate] = {}
     if place is not None and "L1" in tiers:
-        _exact(engine, place, condition, options, at, candidates)
+        _exact(engine, place, condition, options, at, found, candidates)
     if place is not None and "L2" in tiers:
-        _near(engine, place, condition, at, candidates)
+        _near(engine, place, condition, at, found, candidates)
     if "L3" in tiers:
-        _meant(engine, condition, found, terms, limit, candidates)
-    scored = _scored(engine, candidates, found, bool(terms), options, at)[:limit]
+        _meant(engine, condition, found, by_words, limit, candidates)
+    scored = _scored(engine, candidates, found, by_words, options, at)[:limit]
     hits = _explained(engine, scored, found, options, at, zone)
     if boundary.flag(options.get("touch", True), "touch") and options.get("as_of") is None:
         engine.touch([one.id for one in scored], now)
@@ -121,6 +122,7 @@ def _exact(
     condition: Condition,
     options: Mapping[str, Any],
     at: int,
+    found: Mapping[int, Relevance],
     candidates: dict[int, _Candidate],
 ) -> None:
     """L1: the same context signature, then the same state in the user's other sessions."""
@@ -128,16 +130,13 @@ def _exact(
         return
     state = boundary.json_object(options["state"], "state", engine.settings)
     same = context_signature(place.user_id, place.session_id, state, options.get("signature_window"), at)
-    rows = engine.database.rows(
-        "SELECT f.pk, f.context_signature = :same FROM fragments AS f"
-        f" WHERE f.state_signature = :state AND {condition.sql}"
-        " ORDER BY f.happened_at DESC, f.pk DESC LIMIT :rows",
-        {
-            **condition.params,
-            "same": same,
-            "state": state_signature(place.user_id, state),
-            "rows": _TIER_ROWS,
-        },
+    rows = _newest_or_found(
+        engine,
+        condition,
+        "f.state_signature = :state",
+        {"same": same, "state": state_signature(place.user_id, state)},
+        found,
+        "f.context_signature = :same",
     )
     for pk, branch in rows:
         candidate = candidates.setdefault(pk, _Candidate())
@@ -150,36 +149,54 @@ def _near(
     place: Place,
     condition: Condition,
     at: int,
+    found: Mapping[int, Relevance],
     candidates: dict[int, _Candidate],
 ) -> None:
     """L2: this session's text of the last hour."""
-    rows = engine.database.rows(
-        "SELECT f.pk FROM fragments AS f WHERE f.session_id = :here AND f.type = 'text'"
-        f" AND f.happened_at > :from AND f.happened_at <= :to AND {condition.sql}"
-        " ORDER BY f.happened_at DESC, f.pk DESC LIMIT :rows",
-        {
-            **condition.params,
-            "here": place.session_id,
-            "from": at - engine.settings.near_window_ms,
-            "to": at,
-            "rows": _TIER_ROWS,
-        },
+    rows = _newest_or_found(
+        engine,
+        condition,
+        "f.session_id = :here AND f.type = 'text' AND f.happened_at > :from AND f.happened_at <= :to",
+        {"here": place.session_id, "from": at - engine.settings.near_window_ms, "to": at},
+        found,
     )
-    for (pk,) in rows:
+    for pk, _ in rows:
         candidates.setdefault(pk, _Candidate()).tiers["L2"] = engine.settings.near_weight
+
+
+def _newest_or_found(
+    engine: Engine,
+    condition: Condition,
+    where: str,
+    params: Mapping[str, Any],
+    found: Mapping[int, Relevance],
+    flag: str = "0",
+) -> list[tuple[int, int]]:
+    """Return a tier's newest rows and, however old, those that the query meets; each with a flag."""
+    tier = f"SELECT f.pk, {flag} FROM fragments AS f WHERE {where} AND {condition.sql}"
+    bound = {**condition.params, **params}
+    rows: list[tuple[int, int]] = engine.database.rows(
+        f"{tier} ORDER BY f.happened_at DESC, f.pk DESC LIMIT {_TIER_ROWS}", bound
+    )
+    if len(rows) == _TIER_ROWS and found:
+        rows += engine.database.rows(
+            f"{tier} AND f.pk IN (SELECT value FROM json_each(:found))",
+            {**bound, "found": json.dumps(list(found))},
+        )
+    return rows
 
 
 def _meant(
     engine: Engine,
     condition: Condition,
     found: Mapping[int, Relevance],
-    terms: list[Term],
+    by_words: bool,
     limit: int,
     candidates: dict[int, _Candidate],
 ) -> None:
     """L3: what the query meets; a query without words meets the newest."""
     rows = list(found)
-    if not terms:
+    if not by_words:
         rows = [
             row[0]
             for row in engine.database.rows(
