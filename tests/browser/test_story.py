@@ -47,7 +47,8 @@ def visit(open_browser: OpenBrowser, site: StaticServer, profile: Path | None = 
 
 REMEMBER = """
 const memory = await openMemory();
-const session = await memory.startSession({ userId: "u_1", userName: "Ann", skill: "booking", sessionId: "s_1" });
+const ann = { userId: "u_1", userName: "Ann", skill: "booking", sessionId: "s_1" };
+const session = await memory.startSession(ann);
 const fragment = await session.remember("我想订机票", {
   role: "user", speaker: "Ann", state: { step: "address" }, metadata: { source: "chat", userId: "u_2" },
   intents: [{ name: "book_flight", entities: { departure: "SHA", seats: { count: 2 } }, confidence: 0.92 }],
@@ -77,15 +78,19 @@ const [withPicture] = await memory.search({ userId: "u_1", query: "backpack" });
 const image = withPicture.companions.find(({ type }) => type === "image");
 const result = {
   storage: memory.storage,
-  hits: hits.map(({ fragment, tier, score, why, cite }) => ({ content: fragment.content, tier, score, why, cite })),
+  hits: hits.map(({ fragment, ...rest }) => ({ content: fragment.content, ...rest })),
   moment: withPicture.companions.map(({ type }) => type),
   picture: await base64(image.data),
   metadata: hits[0].fragment.metadata,
   found: (await memory.find({ userId: "u_1", intent: "book_flight", entities: { "seats.count": 2 } })).map(
     ({ fragment, intent }) => [fragment.content, intent.entities.departure],
   ),
-  timeline: (await memory.timeline({ userId: "u_1", order: "oldest" })).map(({ content, type }) => content || type),
-  ofBob: (await memory.search({ userId: "u_2", query: "机票 backpack" })).map(({ fragment }) => fragment.content),
+  timeline: (await memory.timeline({ userId: "u_1", order: "oldest" })).map(
+    ({ content, type }) => content || type,
+  ),
+  ofBob: (await memory.search({ userId: "u_2", query: "机票 backpack" })).map(
+    ({ fragment }) => fragment.content,
+  ),
   json: await (await memory.exportJSON()).text(),
   jsonOfAnn: await (await memory.exportJSON({ userId: "u_1" })).text(),
   image: await base64(await memory.exportImage()),
@@ -226,7 +231,8 @@ def test_forget_and_restore_survive_reopening(open_browser: OpenBrowser, site: S
         await memory.forget({ userId: "u", ids: [id] });
         await memory.close();
         memory = await open();
-        const gone = (await memory.search({ userId: "u", query: "garden" })).map(({ fragment }) => fragment.content);
+        const hits = await memory.search({ userId: "u", query: "garden" });
+        const gone = hits.map(({ fragment }) => fragment.content);
         const trash = (await memory.trash({ userId: "u" })).map((fragment) => fragment.content);
         await memory.restore({ userId: "u", ids: [id] });
         const back = (await memory.search({ userId: "u", query: "garden" }))[0].fragment.content;

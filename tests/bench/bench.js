@@ -1,0 +1,225 @@
+// @ts-check
+/** What the benchmark runs in the page; times are milliseconds of the page's clock. */
+import { openMemory } from "/py-memory/memory.js";
+
+const WORDS = "the quick harvest of saffron beside an old harbour where Vera bakes cardamom bread while rain falls and trains leave for Lisbon every evening with letters from friends about music gardens winter boots maps".split(" ");
+const PAGE_BYTES = 4096 + 16;
+const BATCH = 1024;
+
+/** A repeatable stream of numbers in 0..1. @param {number} seed */
+function numbers(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** @param {number} count @param {number} seed */
+export function texts(count, seed) {
+  const next = numbers(seed);
+  return Array.from({ length: count }, (_, i) => {
+    const words = Array.from({ length: 16 }, () => WORDS[Math.floor(next() * WORDS.length)]);
+    return `${words.join(" ")} item${seed}x${i} ${Math.floor(next() * 1e6).toString(36)}`;
+  });
+}
+
+/** @param {number[]} values @param {number} share */
+export function quantile(values, share) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+}
+
+/** @param {() => Promise<unknown>} work */
+async function timed(work) {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+}
+
+/** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
+const answered = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+
+/** @param {string} name @param {string[]} stores */
+function database(name, stores) {
+  const request = indexedDB.open(name, 1);
+  request.onupgradeneeded = () => stores.forEach((store) => request.result.createObjectStore(store));
+  return answered(request);
+}
+
+/** One strict transaction that puts so many pages and a small record beside them. @param {IDBDatabase} db @param {number} pages */
+function rawPut(db, pages) {
+  return new Promise((resolve, reject) => {
+    const tx = db.transaction(["pages", "meta"], "readwrite", { durability: "strict" });
+    for (let i = 0; i < pages; i++) {
+      tx.objectStore("pages").put(crypto.getRandomValues(new Uint8Array(PAGE_BYTES)), i * 7);
+    }
+    tx.objectStore("meta").put("x".repeat(200), "image");
+    tx.oncomplete = resolve;
+    tx.onabort = () => reject(tx.error);
+    tx.commit();
+  });
+}
+
+/** How many page records carry a generation. @param {IDBDatabase} db @param {number} generation */
+async function pagesOf(db, generation) {
+  const store = db.transaction("pages").objectStore("pages");
+  let found = 0;
+  for (const record of await answered(store.getAll())) {
+    const view = new DataView(record.buffer, record.byteOffset, record.byteLength);
+    if (Number(view.getBigUint64(4, true)) === generation) found += 1;
+  }
+  return found;
+}
+
+/** @param {string} name @param {number} upTo @param {number} seed */
+async function fill(name, upTo, seed) {
+  const memory = await openMemory({ name });
+  const session = await memory.startSession({ userId: "u", sessionId: "s" });
+  const { fragments } = await memory.metrics({ userId: "u" });
+  const missing = texts(upTo - fragments, seed);
+  const took = [];
+  for (let i = 0; i < missing.length; i += 10_000) {
+    const items = missing.slice(i, i + 10_000).map((content) => ({ content, speaker: i % 2 ? "Ann" : "Bo" }));
+    took.push([items.length, await timed(() => session.rememberMany(items))]);
+  }
+  return { memory, session, took };
+}
+
+/** Durable writes at a size, with a raw put of as many pages after each. @param {{size: number, rounds: number}} job */
+export async function writes({ size, rounds }) {
+  const { memory, session, took } = await fill("bench", size, size);
+  const own = await database("py-memory:bench", []);
+  const raw = await database("bench-raw", ["pages", "meta"]);
+  const sample = texts(rounds + 30, size + 1);
+  const pages = [];
+  for (const text of sample.splice(0, 30)) {
+    await session.remember(text);
+    if (pages.length < 9) pages.push(await pagesOf(own, memory.storage.generation));
+  }
+  const typical = quantile(pages, 0.5);
+  const ours = [];
+  const raws = [];
+  for (const text of sample) {
+    ours.push(await timed(() => session.remember(text)));
+    raws.push(await timed(() => rawPut(raw, typical)));
+  }
+  const image = new Uint8Array(await (await memory.exportImage()).arrayBuffer());
+  const whole = [];
+  for (let i = 0; i < 7; i++) {
+    whole.push(
+      await timed(
+        () =>
+          new Promise((resolve, reject) => {
+            const tx = raw.transaction("pages", "readwrite", { durability: "strict" });
+            tx.objectStore("pages").put(image, "whole");
+            tx.oncomplete = resolve;
+            tx.onabort = () => reject(tx.error);
+          }),
+      ),
+    );
+  }
+  own.close();
+  raw.close();
+  await memory.close();
+  await answered(indexedDB.deleteDatabase("bench-raw"));
+  return { size, pages: typical, ours, raws, whole, took, imageBytes: image.byteLength };
+}
+
+/** Bulk: so many fragments in one durable call, into an empty memory. @param {{count: number}} job */
+export async function bulk({ count }) {
+  const name = `bulk-${crypto.randomUUID()}`;
+  const memory = await openMemory({ name });
+  const session = await memory.startSession({ userId: "u" });
+  const items = texts(count, 5).map((content) => ({ content, speaker: "Ann" }));
+  const ms = await timed(() => session.rememberMany(items));
+  await memory.close();
+  await answered(indexedDB.deleteDatabase(`py-memory:${name}`));
+  return { count, ms };
+}
+
+/** Recall of ten hits at the size that is there. @param {{rounds: number}} job */
+export async function recalls({ rounds }) {
+  const memory = await openMemory({ name: "bench" });
+  const session = await memory.startSession({ userId: "u", sessionId: "asking" });
+  const next = numbers(3);
+  const times = [];
+  for (let i = 0; i < rounds; i++) {
+    const words = Array.from({ length: 4 }, () => WORDS[Math.floor(next() * WORDS.length)]);
+    times.push(await timed(() => session.recall(words.join(" "), { limit: 10, touch: false })));
+  }
+  const { fragments } = await memory.metrics();
+  await memory.close();
+  return { fragments, times };
+}
+
+/** From nothing to one correct hit. @param {{query: string}} job */
+export async function boot({ query }) {
+  const start = performance.now();
+  const stages = [];
+  const memory = await openMemory({ name: "bench", onProgress: (stage) => stages.push([stage, performance.now() - start]) });
+  const [hit] = await memory.search({ userId: "u", query, limit: 1, touch: false });
+  const ms = performance.now() - start;
+  const correct = hit?.fragment.content.includes(query) ?? false;
+  await memory.close();
+  return { ms, correct, stages };
+}
+
+/** What a page without us would do first. */
+export async function stock() {
+  const start = performance.now();
+  const worker = new Worker("/bench/stock-worker.js", { type: "module" });
+  await new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => (data === "ready" ? resolve(data) : reject(new Error(data)));
+    worker.onerror = (event) => reject(new Error(event.message));
+  });
+  const ms = performance.now() - start;
+  worker.terminate();
+  return { ms };
+}
+
+/** Opening an image, beside a bare read of its records. @param {{name: string}} job */
+export async function opening({ name }) {
+  let began = 0;
+  const memory = await openMemory({
+    name,
+    onProgress: (stage) => {
+      if (stage === "image") began = performance.now();
+    },
+  });
+  const ours = performance.now() - began;
+  await memory.close();
+  const start = performance.now();
+  const db = await database(`py-memory:${name}`, []);
+  const store = db.transaction("pages").objectStore("pages");
+  const count = await answered(store.count());
+  const ranges = [];
+  for (let at = 1; at <= count; at += BATCH) {
+    ranges.push(answered(store.getAll(IDBKeyRange.bound(at, at + BATCH - 1))));
+  }
+  let bytes = 0;
+  for (const records of await Promise.all(ranges)) for (const record of records) bytes += record.byteLength;
+  const bare = performance.now() - start;
+  db.close();
+  return { ours, bare, bytes, records: count };
+}
+
+/** @param {{name: string, size: number}} job */
+export async function grown({ name, size }) {
+  const { memory } = await fill(name, size, 77);
+  await memory.close();
+  return null;
+}
+
+/** Many single writes, for the memory they leave behind. @param {{count: number, seed: number}} job */
+export async function soak({ count, seed }) {
+  const scope = /** @type {any} */ (globalThis);
+  scope.soaked ??= await openMemory({ name: "soak" });
+  scope.soakedSession ??= await scope.soaked.startSession({ userId: "u" });
+  for (const text of texts(count, seed)) await scope.soakedSession.remember(text);
+  return scope.soaked.storage.generation;
+}
