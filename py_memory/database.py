@@ -56,6 +56,8 @@ class Database:
         """
         self.path = path
         self.owned = owned
+        self.undone = 0
+        """How many transactions and savepoints were undone; what is held of their rows is stale."""
         self._depth = 0
         self._connection: sqlite3.Connection | None = None
         self.attach()
@@ -147,6 +149,7 @@ class Database:
             yield connection
             connection.execute("COMMIT" if outermost else f"RELEASE {name}")
         except BaseException as exc:
+            self.undone += 1
             self._undo(connection, None if outermost else name)
             if isinstance(exc, sqlite3.Error):
                 raise translated(exc) from exc

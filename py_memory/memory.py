@@ -18,7 +18,7 @@ from py_memory.database import Database
 from py_memory.engine import Engine
 from py_memory.metrics import counted
 from py_memory.records import Found, Fragment, Hit
-from py_memory.schema import migrate
+from py_memory.schema import migrate, refuse_unread
 from py_memory.session import Session
 from py_memory.settings import Settings, settings_of
 from py_memory.times import Clock, Zones, known_zone, system_clock, system_zones, whole
@@ -57,6 +57,7 @@ class Memory:
         zone_port = zones or system_zones
         now = system_clock if clock is None else whole(clock)
         known_zone(time_zone, zone_port, now())
+        refuse_unread(str(path))
         database = Database(str(path), owned=owned)
         try:
             migrate(database)

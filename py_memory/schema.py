@@ -204,6 +204,8 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_run(_FIRST),)
 
 SCHEMA_VERSION = len(MIGRATIONS)
 
+_HEADER_BYTES = 100
+
 
 def migrate(
     database: Database,
@@ -220,17 +222,10 @@ def migrate(
     """
     version = version_of(database)
     target = len(migrations)
-    if version > target:
-        message = (
-            f"This memory has schema {version}; this version of py-memory knows up to {target}."
-            " Update py-memory."
-        )
-        raise SchemaNewer(message, schema=version, known=target)
+    if version or database.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
+        _refuse_other(database.row("PRAGMA application_id")[0], version, target)
     if version == target:
         return
-    if version == 0 and database.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
-        message = "This SQLite file holds something else; open another path."
-        raise CorruptImage(message, kind="foreign")
     copy = _copy_of(database, version)
     for step in range(version, target):
         with database.atomic() as connection:
@@ -241,6 +236,40 @@ def migrate(
     if copy is not None:
         with suppress(OSError):
             os.unlink(copy)
+
+
+def refuse_unread(path: str) -> None:
+    """Refuse a file that is no memory, or a newer one's, before SQLite touches a byte of it.
+
+    Opening sets the journal mode, which is written into the file. One that has a log already is
+    left to `migrate`: what it says of itself may stand in the log, and setting the mode changes nothing.
+
+    Raises:
+        SchemaNewer, CorruptImage: As `migrate` raises them.
+    """
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEADER_BYTES)
+    except (OSError, ValueError):
+        return
+    if head and (len(head) < _HEADER_BYTES or not head.startswith(b"SQLite format 3\x00")):
+        message = "This is no SQLite file; open another path."
+        raise CorruptImage(message, kind="header")
+    if head[18:20] == b"\x01\x01":
+        version, application = (int.from_bytes(head[at : at + 4], "big") for at in (60, 68))
+        _refuse_other(application, version, SCHEMA_VERSION)
+
+
+def _refuse_other(application: int, version: int, target: int) -> None:
+    if application != APPLICATION_ID or version == 0:
+        message = "This SQLite file holds something else; open another path."
+        raise CorruptImage(message, kind="foreign")
+    if version > target:
+        message = (
+            f"This memory has schema {version}; this version of py-memory knows up to {target}."
+            " Update py-memory."
+        )
+        raise SchemaNewer(message, schema=version, known=target)
 
 
 def version_of(database: Database) -> int:

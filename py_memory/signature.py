@@ -37,7 +37,7 @@ def context_signature(
     user_id: str,
     session_id: str,
     state: dict[str, Any] | None,
-    window: str | None = None,
+    window: object = None,
     at: int = 0,
 ) -> bytes:
     """Return the SHA-256 of session, state and user, with `window` also of the time cut to it.

@@ -41,8 +41,7 @@ class Match:
 class TextIndex:
     """The index of one database.
 
-    Sizes are kept in memory between writes; a transaction that is undone must be followed by
-    `forget_cache`.
+    Sizes are kept in memory between writes, until another connection writes or one is undone.
     """
 
     def __init__(self, database: Database) -> None:
@@ -51,6 +50,7 @@ class TextIndex:
         self._tags: dict[str, str] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         self._version = 0
+        self._undone = 0
 
     def forget_cache(self) -> None:
         """Drop what was read of users; their rows may have changed."""
@@ -59,6 +59,7 @@ class TextIndex:
 
     def add(self, pk: int, user_id: str, found: Sequence[str]) -> None:
         """Index a fragment's terms, as `text.terms` gives them."""
+        self._drop_undone()
         if user_id in self._sizes:
             count, total = self._sizes[user_id]
             self._sizes[user_id] = (count + 1, total + len(found))
@@ -140,6 +141,7 @@ class TextIndex:
 
     def size(self, user_id: str) -> tuple[int, float]:
         """Return how many fragments a user has, and their mean number of terms."""
+        self._drop_undone()
         version = self._database.row("PRAGMA data_version")[0]
         if version != self._version:
             # Another connection has written.
@@ -222,7 +224,14 @@ class TextIndex:
         tag = self._tag(user_id) or ""
         return tag + f" {tag}".join(found)
 
+    def _drop_undone(self) -> None:
+        """Drop what was read in a transaction that was undone since."""
+        if self._undone != self._database.undone:
+            self.forget_cache()
+            self._undone = self._database.undone
+
     def _tag(self, user_id: str) -> str | None:
+        self._drop_undone()
         tag = self._tags.get(user_id)
         if tag is None:
             row = self._database.row("SELECT pk FROM users WHERE id = ?", (user_id,))
