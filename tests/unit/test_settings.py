@@ -24,7 +24,8 @@ def test_the_defaults_are_the_documented_ones():
     "given",
     [
         {"no_such_setting": 1}, {"max_text_bytes": "big"}, {"max_text_bytes": 0}, {"max_text_bytes": -1},
-        {"max_text_bytes": 1.5}, {"exact_weight": 1.01}, {"relevance_floor": -0.1}, {"min_score": float("nan")},
+        {"max_text_bytes": 1.5},
+        {"exact_weight": 1.01}, {"relevance_floor": -0.1}, {"min_score": float("nan")},
         {"half_life_hours": float("inf")}, {"base_score": 11}, {"base_score": True}, {"decay_rate": 0},
         {"half_life_hours": 0}, {"half_life_hours": 1e7}, {"working_ttl_seconds": 2**52},
         {"max_json_depth": 65}, [], "fast", 5,

@@ -11,12 +11,47 @@ from py_memory.times import HOUR
 from tests.unit.helpers import START, contents, shared_cases
 
 OWN = [
-    {"base_score": 8, "decay_rate": 0.9, "half_life_hours": 720, "age_hours": 1440, "access_count": 0, "score": 6.48},
-    {"base_score": 3, "decay_rate": 0.9, "half_life_hours": 24, "age_hours": 48, "access_count": 0, "score": 2.43},
-    {"base_score": 6, "decay_rate": 0.5, "half_life_hours": 10, "age_hours": 10, "access_count": 1, "score": 3.25},
-    {"base_score": 6, "decay_rate": 0.5, "half_life_hours": 10, "age_hours": 0, "access_count": 99, "score": 8.0},
-    {"base_score": 6, "decay_rate": 0.5, "half_life_hours": 10, "age_hours": -9, "access_count": 0, "score": 6.0},
-]  # fmt: skip
+    {
+        "base_score": 8,
+        "decay_rate": 0.9,
+        "half_life_hours": 720,
+        "age_hours": 1440,
+        "access_count": 0,
+        "score": 6.48,
+    },
+    {
+        "base_score": 3,
+        "decay_rate": 0.9,
+        "half_life_hours": 24,
+        "age_hours": 48,
+        "access_count": 0,
+        "score": 2.43,
+    },
+    {
+        "base_score": 6,
+        "decay_rate": 0.5,
+        "half_life_hours": 10,
+        "age_hours": 10,
+        "access_count": 1,
+        "score": 3.25,
+    },
+    {
+        "base_score": 6,
+        "decay_rate": 0.5,
+        "half_life_hours": 10,
+        "age_hours": 0,
+        "access_count": 99,
+        "score": 8.0,
+    },
+    {
+        "base_score": 6,
+        "decay_rate": 0.5,
+        "half_life_hours": 10,
+        "age_hours": -9,
+        "access_count": 0,
+        "score": 6.0,
+    },
+]
 CASES = OWN + shared_cases("memory.json").get("memory_score", [])
 
 
