@@ -26,9 +26,9 @@ import { isBooking, topicOf, understand } from "./rules.js";
 /** The one person whose memory this page keeps. */
 export const USER = "me";
 /** Facts stand in this namespace, whatever conversation they come from. */
-export const FACTS = "assistant";
+export const FACTS = "demo";
 /** Which answers quote a fragment: so that they can be forgotten with it. */
-const QUOTES = "assistant.quotes";
+const QUOTES = "demo.quotes";
 
 /** Codes 1–20 are identity and preference, 21–40 facts, 61–80 the state of a task. @type {Record<string, number>} */
 const MEMORY_TYPE = { name: 1, preference: 10, address: 21, place: 22, picture: 23, fact: 30 };
@@ -141,9 +141,11 @@ export class Agent {
       metadata: { kind: "statement" },
       limit: 20,
     });
+    // There is one name and hardly more than an address: all of it answers. Else what fits well.
+    const whole = query === "" || ["name", "address", "booking"].includes(meaning.topic ?? "");
     const best = Math.max(0, ...hits.map((hit) => hit.why.relevance));
-    const close = hits.filter((hit) => hit.why.relevance >= best * 0.6 || query === "");
-    const shown = close.slice(0, SHOWN_HITS);
+    const close = hits.filter((hit) => hit.why.relevance >= best * 0.6 || (whole && hit.tier === "L1") || query === "");
+    const shown = firstOfMoments(close).slice(0, SHOWN_HITS);
     return { query: query || text, hits: shown, stale: staleAmong(shown.map((hit) => hit.fragment), known) };
   }
 
@@ -199,7 +201,7 @@ export class Agent {
     const at = Date.now();
     const name = /** @type {Known | undefined} */ ((await this.facts()).find(({ intent }) => intent.name === "name"));
     const speaker = name ? { speaker: String(name.intent.entities.name) } : {};
-    const common = { role: /** @type {const} */ ("user"), at, source: "conversation", ...speaker, ...together };
+    const common = { role: /** @type {const} */ ("user"), at, ...speaker, ...together };
     /** @type {any[]} */
     const items = [];
     if (text) {
@@ -208,6 +210,7 @@ export class Agent {
       items.push({
         ...common,
         content: text,
+        source: "typed",
         metadata: { kind, ...(facts.length ? { facts } : {}) },
         ...(kind === "statement" && subject
           ? { state: { topic: topicOf(subject) }, scope: "semantic", memoryType: MEMORY_TYPE[subject] ?? 61 }
@@ -220,6 +223,7 @@ export class Agent {
       items.push({
         ...common,
         content: bytes,
+        source: "attached",
         type: "image",
         mediaType: type,
         state: { topic: "picture" },
@@ -233,6 +237,7 @@ export class Agent {
       items.push({
         ...common,
         content: place,
+        source: "shared",
         state: { topic: "place" },
         scope: "semantic",
         memoryType: MEMORY_TYPE.place,
@@ -271,6 +276,12 @@ export function staleAmong(fragments, known) {
     });
   });
   return new Set(stale.map((fragment) => fragment.id));
+}
+
+/** A moment is shown once: its other fragments come along. @param {Hit[]} hits */
+function firstOfMoments(hits) {
+  const seen = new Set();
+  return hits.filter(({ fragment: { id, moment } }) => !seen.has(moment ?? id) && seen.add(moment ?? id));
 }
 
 /** @param {Record<string, any>} a @param {Record<string, any>} b */

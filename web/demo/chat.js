@@ -67,7 +67,8 @@ function answer(fragment, open) {
   const outcomes = fragment.metadata.outcomes ?? [];
   const chips = outcomes.map((one) => {
     const kind = one.outcome.split(":")[0];
-    return el("li", { class: `chip ${kind}` }, el("b", {}, t(`outcome.${kind}`)), ` ${label(one, language())}: ${value(one, language())}`);
+    const fact = [label(one, language()), value(one, language())].filter(Boolean).join(": ");
+    return el("li", { class: `chip ${kind}` }, el("b", {}, t(`outcome.${kind}`)), ` ${fact}`);
   });
   const node = bubble(
     "agent",
@@ -134,6 +135,8 @@ export function sending(message, previews) {
   ];
   const node = bubble("you", body.filter((part) => part !== "" && part !== undefined), [state]);
   node.classList.add("pending");
+  // Read out once: when it is saved.
+  node.setAttribute("aria-hidden", "true");
   log().append(node);
   toEnd();
   return {

@@ -9,8 +9,8 @@ import { t } from "./strings.js";
 /**
  * @typedef {import("../memory.js").Memory} Memory
  * @typedef {import("../memory.js").ImportReport} ImportReport
- * @typedef {{memory: Memory, agent: import("./agent.js").Agent, changed: () => Promise<void>, taken: () => Promise<void>}} Page
- *   `changed` shows the memory anew; `taken` does so after everything was replaced
+ * @typedef {{memory: Memory, agent: import("./agent.js").Agent, changed: () => Promise<void>, cleared: () => Promise<void>, taken: () => Promise<void>}} Page
+ *   `changed` shows the memory anew, `cleared` when nothing is left of it; `taken` does so after everything was replaced
  */
 
 const BUTTONS = ["keep", "export-json", "export-image", "import", "clear"];
@@ -40,7 +40,7 @@ export function connect(page) {
       const { count } = await memory.forget({ userId: USER, all: true, preview: true });
       if (!(await confirmed(t("data.clearTitle"), t("data.clearText", { count }), t("data.clearYes"), true))) return;
       const gone = await agent.clear();
-      await page.changed();
+      await page.cleared();
       done(t("data.cleared", { count: gone.count }), () => void back(gone.ids, page));
     });
   enable(true);

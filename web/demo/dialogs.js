@@ -74,6 +74,7 @@ export function source({ fragment, companions }, { hit, sessionId, forget }) {
     dialog(t("dialog.source"), [el("p", {}, t("dialog.gone"))], []);
     return;
   }
+  /** @type {HTMLElement[]} */
   const body = [el("blockquote", {}, contents(fragment))];
   for (const other of companions) {
     body.push(el("p", { class: "soft" }, t("dialog.together")), el("blockquote", {}, contents(other)));

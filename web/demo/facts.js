@@ -10,7 +10,10 @@ import { translate } from "./strings.js";
 
 /** @param {Stated} fact @param {Language} language @returns {string} */
 export function label({ name, key, entities }, language) {
-  if (name === "fact") return String(entities.about ?? key ?? "");
+  if (name === "fact") {
+    const about = String(entities.about ?? key ?? "");
+    return about.charAt(0).toUpperCase() + about.slice(1);
+  }
   if (name === "address") return translate(language, `fact.address.${key}`, {}, "fact.address.home");
   if (name === "preference" && entities.about) return translate(language, "fact.favourite", { about: entities.about });
   return translate(language, `fact.${name}`, {}, "fact.fact");

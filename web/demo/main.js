@@ -70,7 +70,7 @@ async function open() {
     memory.on("closed", ({ code }) => code !== "closed" && lost(code));
     agent = new Agent(memory);
     timeline = new Timeline(memory, { open: (fragment) => openSource(fragment.id, fragment.happenedAt), forget, attempt });
-    data.connect({ memory, agent, changed: refresh, taken });
+    data.connect(page(memory));
     await begin(kept(SESSION));
   } catch (error) {
     broken(error);
@@ -109,6 +109,16 @@ async function begin(sessionId) {
   await refresh();
   byId("boot").hidden = true;
   ready(true);
+}
+
+/** @param {Memory} memory @returns {import("./data.js").Page} */
+function page(memory) {
+  return { memory, agent, changed: refresh, cleared, taken };
+}
+
+async function cleared() {
+  recalled = null;
+  await refresh();
 }
 
 /** Everything was replaced: its newest conversation goes on here. */
@@ -193,7 +203,8 @@ async function renew() {
 function openSource(id, at, hit) {
   void attempt(async () => {
     const found = await agent.source(id, at);
-    source(found, { ...(hit ? { hit } : {}), sessionId: agent.sessionId, forget });
+    const why = hit ?? recalled?.hits.find((one) => one.fragment.id === id);
+    source(found, { ...(why ? { hit: why } : {}), sessionId: agent.sessionId, forget });
   });
 }
 
@@ -203,16 +214,14 @@ function forget(fragment) {
     const gone = await agent.forget(fragment);
     dropFromRecall(gone.ids);
     await refresh();
-    if (memory) {
-      const page = { memory, agent, changed: refresh, taken };
-      done(t("data.forgotten", { count: gone.count }), () => void data.back(gone.ids, page));
-    }
+    done(t("data.forgotten", { count: gone.count }), () => memory && void data.back(gone.ids, page(memory)));
   });
 }
 
 /** @param {string[]} ids */
 function dropFromRecall(ids) {
-  if (recalled) recalled = { ...recalled, hits: recalled.hits.filter((hit) => !ids.includes(hit.fragment.id)) };
+  const hits = recalled?.hits.filter((hit) => !ids.includes(hit.fragment.id)) ?? [];
+  recalled = recalled && hits.length ? { ...recalled, hits } : null;
 }
 
 // ---- The page ----

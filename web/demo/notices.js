@@ -3,6 +3,9 @@
 import { byId, el, icon, soon } from "./dom.js";
 import { t } from "./strings.js";
 
+/** How long a notice stays that offers nothing. */
+const SHOWN_MS = 8_000;
+
 /** @typedef {{label: string, run: () => void}} Action */
 
 /**
@@ -16,7 +19,11 @@ import { t } from "./strings.js";
 function show(role, text, action, details) {
   const box = byId("notices");
   const words = el("div", { class: "words", role });
-  const close = () => notice.remove();
+  const close = () => {
+    const inside = notice.contains(document.activeElement);
+    notice.remove();
+    if (inside) home();
+  };
   const notice = el(
     "div",
     { class: `notice ${role}` },
@@ -33,11 +40,18 @@ function show(role, text, action, details) {
   return notice;
 }
 
+/** Where the focus goes when what had it is gone. */
+function home() {
+  const box = byId("message");
+  (box.offsetParent ? box : byId("timeline-title")).focus();
+}
+
 /** @param {string} text @param {() => void} [undo] */
 export function done(text, undo) {
   const notice = show("status", text, undo ? { label: t("data.undo"), run: undo } : null);
   // What had the focus is usually gone now: the way back is the best place to be.
   if (undo) notice.querySelector("button")?.focus();
+  else setTimeout(() => notice.matches(":hover, :focus-within") || notice.remove(), SHOWN_MS);
 }
 
 /** @param {unknown} error @returns {{advice: string, details: string}} */

@@ -63,7 +63,12 @@ export function ask(meaning, recalled, known) {
   /** @type {(key: string, vars?: Record<string, any>) => string} */
   const say = (key, vars) => translate(language, key, vars);
   const draft = new Draft();
-  const direct = known.filter(({ intent }) => topic === "all" || (intent.name === topic && ["name", "address"].includes(topic)));
+  const stale = recalled.hits.filter(({ fragment }) => recalled.stale.has(fragment.id));
+  // What was replaced is answered by what is true instead, even where the words of that are others.
+  const replaced = new Set(stale.flatMap(({ fragment }) => fragment.metadata.facts.map(slotOf)));
+  const direct = known.filter(
+    ({ intent }) => topic === "all" || (topic === intent.name && ["name", "address"].includes(topic)) || replaced.has(slotOf(intent)),
+  );
   for (const { fragment, intent } of direct.slice(0, 10)) {
     const line = { label: label(intent, language), value: value(intent, language), cite: draft.cite(fragment) };
     draft.lines.push(say("say.factLine", line));
@@ -73,7 +78,6 @@ export function ask(meaning, recalled, known) {
   for (const { fragment } of current.filter((hit) => !quoted.has(hit.fragment.id)).slice(0, direct.length ? 2 : QUOTED)) {
     draft.lines.push(quote(fragment, draft, language, "say.quote"));
   }
-  const stale = recalled.hits.filter(({ fragment }) => recalled.stale.has(fragment.id));
   if (topic !== "all") {
     for (const { fragment } of stale.slice(0, 1)) draft.lines.push(quote(fragment, draft, language, "say.quoteOld"));
   }
@@ -87,6 +91,9 @@ export function ask(meaning, recalled, known) {
   return draft.done();
 }
 
+/** @param {{name: string, key: string | null}} fact */
+const slotOf = ({ name, key }) => `${name}\n${key}`;
+
 /** @param {Fragment} fragment @param {Draft} draft @param {Language} language @param {string} key */
 function quote(fragment, draft, language, key) {
   const day = new Intl.DateTimeFormat(language === "zh" ? "zh-CN" : "en-GB", { dateStyle: "medium" });
@@ -96,6 +103,11 @@ function quote(fragment, draft, language, key) {
   }
   if (fragment.type === "location") return translate(language, "say.quotePlace", { ...vars, text: fragment.content });
   return translate(language, key, { ...vars, text: shortened(fragment.content) });
+}
+
+/** @param {string[]} items @param {Language} language */
+function list(items, language) {
+  return new Intl.ListFormat(language === "zh" ? "zh-CN" : "en-GB", { type: "conjunction" }).format(items);
 }
 
 /** @param {string} text */
@@ -170,7 +182,7 @@ function booked(outcome, meaning, before, draft) {
   const vars = { what: label(outcome, language), now: value(outcome, language) };
   const lacking = missing({ ...outcome, confidence: 1 });
   if (lacking.length) {
-    const wanted = lacking.map((slot) => say(`slot.${slot}`)).join(say("list.and"));
+    const wanted = list(lacking.map((slot) => say(`slot.${slot}`)), language);
     return say(vars.now ? "say.bookMore" : "say.bookWhat", { ...vars, wanted });
   }
   const parts = [say(meaning.act === "correct" ? "say.bookChanged" : "say.booked", vars)];

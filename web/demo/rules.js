@@ -94,7 +94,7 @@ function read(text, grammar, last, awaiting) {
   const told = grammar.statement(text);
   const sure = grammar.hedged(text) ? CONFIDENCE.guess : CONFIDENCE.word;
   if (told && told.act !== "note") {
-    return { ...told, facts: told.facts?.map((fact) => ({ ...fact, confidence: sure })) };
+    return { ...told, ...(told.facts ? { facts: told.facts.map((fact) => ({ ...fact, confidence: sure })) } : {}) };
   }
   // A booking that lacks details takes them from whatever follows.
   const details = awaiting && missing(last).length ? grammar.slots(text) : {};

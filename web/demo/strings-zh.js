@@ -199,7 +199,7 @@ export const zh = {
   "say.helloName": "你好，{name}！有什么要我记住的吗？",
   "say.welcome": "不客气，{name}。",
   "say.met": "很高兴认识您，{name}！我会记住您的名字。",
-  "say.learned": "记下了：{what}：{now}。",
+  "say.learned": "记下了。{what}：{now}。",
   "say.replaced": "谢谢，已经改好。{what}：{now}（之前：{old}）。",
   "say.unchanged": "我已经知道了。{what}：{now}。",
   "say.rejected": "您之前说得更确定，所以我保留{what}：{old}。要修改请说“不对，是……”。",
