@@ -1,9 +1,10 @@
 """Where the pages of an image are kept: the port, and a store in memory for tests."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from py_memory.errors import Aborted, OwnerLost, StorageLost
+from py_memory.errors import OwnerLost, StorageLost
 from py_memory.image.form import Bytes
 
 BATCH = 1_024
@@ -60,30 +61,38 @@ class Store(Protocol):
         """Let go of the connection; twice does nothing."""
 
 
-class MemoryStore:
-    """A store in a dictionary that fails on request: `abort`, `lose_before`, `lose_after`, `down`.
+@dataclass(slots=True)
+class Shelf:
+    """What a `MemoryStore` keeps; several stores may share one."""
 
-    Each is a count of how many coming operations fail that way.
+    pages: dict[int, bytes] = field(default_factory=dict)
+    meta: str | None = None
+    fence: set[int] = field(default_factory=set)
+
+
+class MemoryStore:
+    """A store in a dictionary that fails on request.
+
+    `abort` holds errors for coming writes; `lose_before` and `lose_after` count writes that lose the
+    connection before or after they are kept, `down` attempts to connect that fail.
     """
 
-    def __init__(self) -> None:
-        """Start with nothing stored."""
-        self.pages: dict[int, bytes] = {}
-        self.text: str | None = None
-        self.fence: set[int] = set()
+    def __init__(self, shelf: Shelf | None = None) -> None:
+        """Use a shelf that others may use too, or an empty one."""
+        self.shelf = shelf if shelf is not None else Shelf()
         self.epoch = 0
         self.puts = 0
         self.abort: list[Exception] = []
         self.lose_before = 0
         self.lose_after = 0
         self.down = 0
-        self._connected = False
+        self.connected = False
 
     async def open(self) -> None:
         """Connect and raise the epoch."""
         self._connect()
-        last = max(self.fence, default=-1)
-        self.fence.add(last + 1)
+        last = max(self.shelf.fence, default=-1)
+        self.shelf.fence.add(last + 1)
         self.epoch = last + 2
 
     async def reconnect(self) -> None:
@@ -93,60 +102,58 @@ class MemoryStore:
     async def meta(self) -> object:
         """Return the record about the image."""
         self._check()
-        return self.text
+        return self.shelf.meta
 
     async def count(self) -> int:
         """Return how many page records there are."""
         self._check()
-        return len(self.pages)
+        return len(self.shelf.pages)
 
     async def read(self, count: int) -> AsyncIterator[Sequence[Bytes]]:
         """Give the records in batches."""
         self._check()
+        pages = self.shelf.pages
         for first in range(1, count + 1, BATCH):
             last = min(first + BATCH - 1, count)
-            yield [self.pages[n] for n in range(first, last + 1) if n in self.pages]
+            yield [pages[n] for n in range(first, last + 1) if n in pages]
 
     async def put(self, records: Iterable[tuple[int, bytes]], meta: str, end: int | None) -> None:
         """Keep all of it, or fail as told."""
         self._check()
         changed = dict(records)
-        if self.epoch in self.fence:
+        if self.epoch in self.shelf.fence:
             message = "Another page took this memory over."
             raise OwnerLost(message)
         if self.abort:
             raise self.abort.pop()
         if self.lose_before:
             self.lose_before -= 1
-            self._connected = False
+            self.connected = False
             raise OutcomeUnknown
-        self.pages.update(changed)
+        pages = self.shelf.pages
+        pages.update(changed)
         if end is not None:
-            for number in [number for number in self.pages if number > end]:
-                del self.pages[number]
-        self.text = meta
+            for number in [number for number in pages if number > end]:
+                del pages[number]
+        self.shelf.meta = meta
         self.puts += 1
         if self.lose_after:
             self.lose_after -= 1
-            self._connected = False
+            self.connected = False
             raise OutcomeUnknown
 
     async def close(self) -> None:
         """Let go."""
-        self._connected = False
-
-    def refuse(self) -> None:
-        """Make the next write abort."""
-        self.abort.append(Aborted("The storage aborted the transaction; nothing was written."))
+        self.connected = False
 
     def _connect(self) -> None:
         if self.down:
             self.down -= 1
             message = "The storage cannot be reached."
             raise StorageLost(message)
-        self._connected = True
+        self.connected = True
 
     def _check(self) -> None:
-        if not self._connected:
+        if not self.connected:
             message = "The connection to the storage is gone."
             raise StorageLost(message)

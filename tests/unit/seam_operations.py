@@ -5,20 +5,35 @@ Shared by CPython (a dictionary store) and the browser (IndexedDB): nothing here
 
 import random
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from typing import Any, TypeVar
 
 from py_memory.database import Database
 from py_memory.errors import Aborted, StorageLost
 from py_memory.image.keeper import Keeper
 
 SCHEMA = (
-    "CREATE TABLE notes (pk INTEGER PRIMARY KEY, id TEXT UNIQUE, body TEXT, data BLOB) STRICT",
-    "CREATE INDEX notes_body ON notes (body)",
+    "CREATE TABLE notes (pk INTEGER PRIMARY KEY, id TEXT UNIQUE, body TEXT, note TEXT, data BLOB) STRICT",
+    "CREATE INDEX notes_note ON notes (note)",
     "CREATE VIRTUAL TABLE words USING fts5(body, content='', tokenize='unicode61')",
     "CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID",
 )
+Result = TypeVar("Result")
 _WORDS = "alpha beta gamma delta 你好 机票 epsilon zeta eta theta iota kappa".split()
+
+
+def drive(steps: Coroutine[Any, Any, Result]) -> Result:
+    """Run what never really waits, as everything on a `MemoryStore`, without an event loop."""
+    try:
+        steps.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    steps.close()
+    message = "It waits for something."
+    raise AssertionError(message)
+
 
 Faults = Callable[[str], None]
 """Makes the coming write fail: `abort`, `lose_before` or `lose_after`."""
@@ -128,7 +143,7 @@ class Walk:
     def update(self) -> None:
         with self.database.atomic() as connection:
             connection.execute(
-                "UPDATE notes SET body = ?, data = ? WHERE pk % ? = 0",
+                "UPDATE notes SET note = ?, data = ? WHERE pk % ? = 0",
                 (self._text(), self._blob(), self.random.randint(2, 40)),
             )
 
@@ -203,7 +218,7 @@ class Walk:
 
         connection.set_progress_handler(count_down, 500)
         with suppress(sqlite3.OperationalError):
-            connection.execute("UPDATE notes SET body = body || 'x', data = zeroblob(300)")
+            connection.execute("UPDATE notes SET note = body || 'x', data = zeroblob(300)")
         connection.set_progress_handler(None, 0)
 
     def read(self) -> None:
