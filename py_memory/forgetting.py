@@ -6,7 +6,7 @@ from typing import Any
 from py_memory import boundary, loading
 from py_memory.engine import Engine
 from py_memory.errors import EmptySelector
-from py_memory.listing import limit_of
+from py_memory.listing import cursor_of, limit_of
 from py_memory.records import Fragment, Page
 from py_memory.remembering import TYPES
 from py_memory.scoping import Condition
@@ -38,14 +38,23 @@ def trash(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
     """Return what is forgotten and can still be restored, latest first."""
     boundary.known(options, ("limit", "cursor"), "trash")
     limit = limit_of(options, 50)
-    after = boundary.integer(int(options.get("cursor") or 0), "cursor", 0, 2**53 - 1)
-    rows = engine.database.rows(
-        "SELECT pk FROM fragments WHERE user_id = ? AND deleted_at IS NOT NULL"
-        " ORDER BY deleted_at DESC, pk DESC LIMIT ? OFFSET ?",
-        (user_id, limit + 1, after),
-    )
-    found: list[Fragment] = loading.fragments(engine, [row[0] for row in rows[:limit]])
-    return Page(found, str(after + limit) if len(rows) > limit else None)
+    steps = [""]
+    params: dict[str, Any] = {"user_id": user_id, "now": engine.clock()}
+    if options.get("cursor") is not None:
+        params["at"], params["pk"] = cursor_of(options["cursor"], 2)
+        steps = [" AND deleted_at = :at AND pk < :pk", " AND deleted_at < :at"]
+    rows: list[tuple[int, int]] = []
+    for step in steps:
+        rows += engine.database.rows(
+            "SELECT pk, deleted_at FROM fragments WHERE user_id = :user_id AND deleted_at IS NOT NULL"
+            f" AND (expires_at IS NULL OR expires_at > :now){step}"
+            " ORDER BY deleted_at DESC, pk DESC LIMIT :limit",
+            {**params, "limit": limit + 1 - len(rows)},
+        )
+    more = len(rows) > limit
+    rows = rows[:limit]
+    found: list[Fragment] = loading.fragments(engine, [row[0] for row in rows])
+    return Page(found, f"{rows[-1][1]}:{rows[-1][0]}" if more else None)
 
 
 def _mark(

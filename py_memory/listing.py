@@ -1,5 +1,6 @@
 """Listing: `find` by what was meant, `timeline` by when it happened, both through indexes."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ MAX_LIMIT = 1_000
 _INTENT = columns(INTENT_COLUMNS, "i")
 _BATCH = 200
 _PROBE = 64
+_CURSOR = re.compile("(-?[0-9]{1,18}:)?[0-9]{1,18}")
 
 
 def limit_of(options: Mapping[str, Any], default: int) -> int:
@@ -44,7 +46,7 @@ def timeline(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
     rows: list[tuple[int, int]] = []
     steps = [""]
     if options.get("cursor") is not None:
-        at, pk = _cursor(options["cursor"], 2)
+        at, pk = cursor_of(options["cursor"], 2)
         condition.params.update(cursor_at=at, cursor_pk=pk)
         # What happened in the cursor's own millisecond comes first; asked for separately, both
         # stay index look-ups however many share it.
@@ -88,7 +90,7 @@ def find(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
     )
     condition.params.update(source[1])
     if options.get("cursor") is not None:
-        condition.add("i.pk < :cursor", cursor=_cursor(options["cursor"], 1)[0])
+        condition.add("i.pk < :cursor", cursor=cursor_of(options["cursor"], 1)[0])
     found: list[tuple[int, Any]] = []
     while len(found) <= limit:
         rows = engine.database.rows(
@@ -188,12 +190,13 @@ def _rows_of(engine: Engine, hashes: list[int], flags: str) -> int:
     return int(row[0])
 
 
-def _cursor(value: object, parts: int) -> list[int]:
-    try:
-        numbers = [int(part) for part in str(value).split(":")]
-    except ValueError:
-        numbers = []
-    if len(numbers) != parts or any(abs(number) >= 2**62 for number in numbers):
+def cursor_of(value: object, parts: int) -> list[int]:
+    """Read a cursor as the numbers it was made of; the last is a row's.
+
+    Raises:
+        InvalidArgument: It is none that this verb gave.
+    """
+    if not isinstance(value, str) or not _CURSOR.fullmatch(value) or value.count(":") != parts - 1:
         message = "'cursor' must be one that this verb gave."
         raise InvalidArgument(message, option="cursor")
-    return numbers
+    return [int(part) for part in value.split(":")]

@@ -17,7 +17,7 @@ from py_memory.ranking import Relevance, relevances
 from py_memory.records import Fragment, Hit
 from py_memory.remembering import Place
 from py_memory.scoping import FILTERS, Condition, filtered, live
-from py_memory.signature import context_signature, state_signature
+from py_memory.signature import WINDOWS, context_signature, state_signature
 from py_memory.strength import Strength, strength_of
 from py_memory.text import query_terms
 from py_memory.times import iso, known_zone, local, to_ms
@@ -58,6 +58,8 @@ def recall(engine: Engine, place: Place, query: str, options: Mapping[str, Any])
     """Return the hits of a session's recall, best score first, ties by newest."""
     boundary.known(options, RECALL_OPTIONS, "recall")
     tiers = boundary.choices(options.get("tiers"), "tiers", TIERS) or TIERS
+    if options.get("signature_window") is not None:
+        boundary.choice(options["signature_window"], "signature_window", WINDOWS)
     return _hits(engine, place.user_id, place, query, options, tiers)
 
 

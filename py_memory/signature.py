@@ -9,6 +9,7 @@ from py_memory.errors import InvalidArgument
 from py_memory.times import iso
 
 _CUT = {"minute": 16, "hour": 13, "day": 10}
+WINDOWS = tuple(_CUT)
 
 
 def canonical(value: Any) -> str:
