@@ -1,3 +1,4 @@
+# ruff: noqa: PT012 - what is undone is a block
 """Transactions: nested by savepoints, all kept or nothing; the two profiles; closing."""
 
 import sqlite3

@@ -116,9 +116,8 @@ def test_one_slot_has_one_current_row(filled):
 def test_a_user_takes_everything_along(filled):
     filled.database.connection.execute("DELETE FROM users WHERE id = 'u_1'")
     left = counts(filled)
-    assert left == {
-        "users": 1, "sessions": 1, "fragments": 1, "intents": 0, "intent_terms": 0, "changes": 0, "requests": 0,
-    }  # fmt: skip
+    assert [left.pop(table) for table in ("users", "sessions", "fragments")] == [1, 1, 1]
+    assert set(left.values()) == {0}
     assert contents(filled.timeline("u_2")) == ["black tea"]
 
 
