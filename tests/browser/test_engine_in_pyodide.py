@@ -48,7 +48,7 @@ def ini(project: Project) -> str:
 
 
 def archive_of_tests(project: Project) -> bytes:
-    """The engine's tests and their data, without those of the tooling."""
+    """The engine's tests and their data, without those of the tooling and of the documentation."""
     root = project.root
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -59,7 +59,7 @@ def archive_of_tests(project: Project) -> bytes:
                 path.is_file()
                 and relative.parts[1] not in {"browser", "bench", "types", "conftest.py"}
                 and "__pycache__" not in relative.parts
-                and not path.name.startswith("test_build")
+                and not path.name.startswith(("test_build", "test_docs"))
             ):
                 archive.write(path, relative.as_posix())
     return packed.getvalue()
