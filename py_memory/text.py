@@ -140,23 +140,31 @@ def _bare(token: str) -> str:
     return token.removesuffix("'s")
 
 
-@lru_cache(maxsize=16_384)
 def _word_terms(token: str) -> tuple[str, ...]:
-    token = _bare(token)[:_MAX_TERM]
+    # Long ones are rare and not worth keeping.
+    return _short_word_terms(token) if len(token) <= _MAX_TERM else _terms_of_word(token)
+
+
+def _terms_of_word(token: str) -> tuple[str, ...]:
+    """Return a word's terms: the whole, cut to 64 characters, and its parts, however many."""
+    token = _bare(token)
     if _JOINER.search(token) is None:
         parts = _PART.findall(token)
         if len(parts) <= 1:
-            return (stem(token),)
+            return (stem(token[:_MAX_TERM]),)
         # "save20" is asked for whole and as "save 20"; long mixtures (hashes) only whole.
-        return (token, *(_parts(token) if len(parts) <= 4 else ()))
+        return (token[:_MAX_TERM], *(_parts(token) if len(parts) <= 4 else ()))
     if "'" in token and token.replace("'", "").isalpha():
         # FTS5's tokenizer options cannot carry a quote, so the typographic one stands for it.
-        return (token.replace("'", "’"),)
-    return (token.replace("'", "’"), *_parts(token))
+        return (token[:_MAX_TERM].replace("'", "’"),)
+    return (token[:_MAX_TERM].replace("'", "’"), *_parts(token))
+
+
+_short_word_terms = lru_cache(maxsize=16_384)(_terms_of_word)
 
 
 def _parts(token: str) -> list[str]:
     found = _PART.findall(token)
     joined = _JOINER.split(token)
     mixed = [part for part in joined if len(_PART.findall(part)) > 1]
-    return [stem(part) for part in (*found, *mixed) if part and part != token]
+    return [stem(part[:_MAX_TERM]) for part in (*found, *mixed) if part and part != token]
