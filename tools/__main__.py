@@ -1,5 +1,6 @@
 """The commands of build.py, run by the interpreter of .venv."""
 
+import os
 import subprocess
 import sys
 
@@ -31,4 +32,8 @@ if __name__ == "__main__":
         status = 1
     except KeyboardInterrupt:
         status = 130
+    except BrokenPipeError:
+        # Whoever read along (a pager, head) has seen enough; nothing more can be said, not even by the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
     sys.exit(status)

@@ -76,3 +76,59 @@ def test_micropip_installs_the_wheel_on_a_page_of_its_own(
     assert answer["hits"] == [[answer["kept"], "I would like a flight to Shanghai"]]
     assert [url for url in elsewhere if not url.startswith(("data:", "blob:"))] == []
     assert not [path for path in other_site.requests if path.startswith("/py-memory/")]
+
+
+REMEMBER = """
+import json
+import micropip
+
+await micropip.install(wheel_url)
+
+from py_memory.browser import open_memory
+
+memory = await open_memory("micropip_page")
+session = await memory.start_session(user_id="u_1", user_name="Ann")
+kept = await session.remember("I always take the window seat", speaker="Ann")
+picture = await session.remember(bytes(range(256)), type="image", media_type="image/png")
+await memory.close()
+json.dumps({"kept": kept.id, "picture": picture.id})
+"""
+
+RECALL = """
+import json
+import micropip
+
+await micropip.install(wheel_url)
+
+from py_memory.browser import open_memory
+
+memory = await open_memory("micropip_page")
+session = await memory.start_session(user_id="u_1")
+hits = await session.recall("window seat")
+pictures = [fragment for fragment in await memory.timeline(user_id="u_1") if fragment.type == "image"]
+stranger = await memory.search(user_id="u_2", query="window seat")
+await memory.close()
+json.dumps(
+    {
+        "best": [hits[0].fragment.id, hits[0].fragment.content],
+        "pictures": [[fragment.id, list(fragment.data)] for fragment in pictures],
+        "stranger": len(stranger),
+    }
+)
+"""
+
+
+def test_what_such_a_page_remembers_is_there_after_a_reload(
+    project: Project, other_site: StaticServer, page: Page
+):
+    wheel = f"{other_site.url}/{project.wheel_name}"
+    page.goto(f"{other_site.url}/")
+    before = run(page, other_site, REMEMBER, wheel_url=wheel)
+    databases = page.evaluate("async () => (await indexedDB.databases()).map(({ name }) => name)")
+    assert "py-memory:micropip_page" in databases
+
+    page.reload()
+    after = run(page, other_site, RECALL, wheel_url=wheel)
+    assert after["best"] == [before["kept"], "I always take the window seat"]
+    assert after["pictures"] == [[before["picture"], list(range(256))]]
+    assert after["stranger"] == 0
