@@ -16,6 +16,12 @@ from py_memory.records import (
 )
 
 _MAX_COMPANIONS = 100
+
+# What may come along with a hit: what is live, not sensitive unless asked for, and known at the time.
+_MAY_COME = (
+    "deleted_at IS NULL AND (expires_at IS NULL OR expires_at > :now)"
+    " AND sensitive <= :sensitive AND stored_at <= :known"
+)
 _FRAGMENT = columns(FRAGMENT_COLUMNS, "f")
 _INTENT = columns(INTENT_COLUMNS, "i")
 
@@ -34,31 +40,55 @@ def fragments(engine: Engine, rows: Sequence[int], *, data: bool = True) -> list
     return [replace(found[pk], intents=tuple(meant.get(found[pk].id, ()))) for pk in rows if pk in found]
 
 
-def companions(engine: Engine, fragment: Fragment, *, data: bool = True) -> list[Fragment]:
-    """Return the other live fragments of a fragment's moment, in the order they were stored."""
+def companions(
+    engine: Engine, fragment: Fragment, *, sensitive: bool, known: int, data: bool = True
+) -> list[Fragment]:
+    """Return the other live fragments of a fragment's moment, in the order they were stored.
+
+    `known` leaves out what was stored later (epoch ms).
+    """
     if fragment.moment is None:
         return []
     rows = engine.database.rows(
-        "SELECT pk FROM fragments WHERE session_id = ? AND moment = ? AND id <> ?"
-        " AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?) ORDER BY pk LIMIT ?",
-        (fragment.session_id, fragment.moment, fragment.id, engine.clock(), _MAX_COMPANIONS),
+        "SELECT pk FROM fragments WHERE session_id = :here AND moment = :moment AND id <> :id"
+        f" AND {_MAY_COME} ORDER BY pk LIMIT {_MAX_COMPANIONS}",
+        {
+            "here": fragment.session_id,
+            "moment": fragment.moment,
+            "id": fragment.id,
+            "now": engine.clock(),
+            "sensitive": int(sensitive),
+            "known": known,
+        },
     )
     return fragments(engine, [row[0] for row in rows], data=data)
 
 
-def around(engine: Engine, row: int, count: int, *, data: bool = True) -> list[Fragment]:
-    """Return up to `count` live turns before and after a fragment in its session, in order."""
+def around(
+    engine: Engine, row: int, count: int, *, sensitive: bool, known: int, data: bool = True
+) -> list[Fragment]:
+    """Return up to `count` live turns before and after a fragment in its session, in order.
+
+    `known` leaves out what was stored later (epoch ms).
+    """
     if not count:
         return []
     session_id, at = engine.database.row("SELECT session_id, happened_at FROM fragments WHERE pk = ?", (row,))
-    params = {"here": session_id, "at": at, "pk": row, "now": engine.clock()}
+    params = {
+        "here": session_id,
+        "at": at,
+        "pk": row,
+        "now": engine.clock(),
+        "sensitive": int(sensitive),
+        "known": known,
+    }
     beside: list[int] = []
     for sign, way in (("<", "DESC"), (">", "ASC")):
         found: list[int] = []
         for step in (f"f.happened_at = :at AND f.pk {sign} :pk", f"f.happened_at {sign} :at"):
             rows = engine.database.rows(
                 f"SELECT f.pk FROM fragments AS f WHERE f.session_id = :here AND {step}"
-                " AND f.deleted_at IS NULL AND (f.expires_at IS NULL OR f.expires_at > :now)"
+                f" AND {_MAY_COME}"
                 f" ORDER BY f.happened_at {way}, f.pk {way} LIMIT :count",
                 {**params, "count": count - len(found)},
             )

@@ -33,6 +33,7 @@ RECALL_OPTIONS = (SEARCH_OPTIONS - {"session_id"}) | {"state", "tiers", "signatu
 
 _MAX_AROUND = 20
 _TIER_ROWS = 200
+_FAR = 2**62
 
 
 @dataclass(slots=True)
@@ -268,6 +269,11 @@ def _explained(
 ) -> list[Hit]:
     data = boundary.flag(options.get("include_data", True), "include_data")
     around = boundary.integer(options.get("around", 0), "around", 0, _MAX_AROUND)
+    may_come: dict[str, Any] = {
+        "sensitive": options.get("include_sensitive", False),
+        "known": _FAR if options.get("as_of") is None else at,
+        "data": data,
+    }
     fragments = loading.fragments(engine, [one.pk for one in scored], data=data)
     skills = dict(
         engine.database.rows(
@@ -299,8 +305,8 @@ def _explained(
                 score=one.score,
                 why=why,
                 cite=_cite(engine, fragment, skill, zone),
-                companions=tuple(loading.companions(engine, fragment, data=data)),
-                around=tuple(loading.around(engine, one.pk, around, data=data)),
+                companions=tuple(loading.companions(engine, fragment, **may_come)),
+                around=tuple(loading.around(engine, one.pk, around, **may_come)),
             )
         )
     return hits
