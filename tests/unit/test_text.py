@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of cases, one case a line
 """Text analysis: what becomes searchable, in every script, and the original kept as it was."""
 
 import time
