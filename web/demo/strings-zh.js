@@ -72,7 +72,7 @@ export const zh = {
   "recall.L3": "语义相关",
   "recall.stale": "已被更正",
   "recall.score": "得分",
-  "recall.weight": "层级权重",
+  "recall.weight": "层级",
   "recall.relevance": "相关度",
   "recall.strength": "强度",
   "recall.open": "打开来源：{cite}",
