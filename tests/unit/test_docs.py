@@ -13,6 +13,7 @@ import pytest
 import py_memory
 from py_memory import (
     arbitration,
+    browser,
     entities,
     forgetting,
     listing,
@@ -102,6 +103,12 @@ def verbs(kind: type) -> set[str]:
 def test_every_public_name_is_documented():
     known = words(text("reference.md"))
     missing = [name for name in py_memory.__all__ if name not in known]
+    assert missing == []
+
+
+def test_every_public_name_of_the_browser_package_is_documented():
+    known = words(text("python.md"))
+    missing = [name for name in browser.__all__ if name not in known]
     assert missing == []
 
 
