@@ -62,6 +62,10 @@ def settle(engine: Engine, connection: sqlite3.Connection, statement: Statement)
         intent_id = _insert(engine, connection, statement, now)
         return _answer(connection, intent_id, outcome="created")
     current = _current(connection, statement)
+    if current is not None and not is_live(connection, current["fragment_id"], now):
+        # Nobody can see it any more, so it must not decide; restored, it stands on the timeline.
+        close_row(connection, current["id"], max(statement.at, current["valid_from"]), None, now)
+        current = None
     if current is not None and statement.at < current["valid_from"]:
         return _into_the_past(engine, connection, statement, now)
     outcome = outcome_of(statement, current)
@@ -96,6 +100,15 @@ def _current(connection: sqlite3.Connection, statement: Statement) -> dict[str, 
         "source", "created_at", "evidence",
     )  # fmt: skip
     return None if row is None else dict(zip(names, row, strict=True))
+
+
+def is_live(connection: sqlite3.Connection, fragment_id: str, now: int) -> bool:
+    """Tell whether a statement's fragment is neither forgotten nor expired."""
+    row = connection.execute(
+        "SELECT deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?) FROM fragments WHERE id = ?",
+        (now, fragment_id),
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 def _slot(statement: Statement) -> tuple[str, ...]:

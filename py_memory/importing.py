@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from py_memory import boundary
-from py_memory.arbitration import REJECTED, close_row, insert_row
+from py_memory.arbitration import REJECTED, close_row, insert_row, is_live
 from py_memory.engine import Engine
 from py_memory.errors import ImportInvalid, PyMemoryError, UnsupportedFormat
 from py_memory.portable import (
@@ -302,16 +302,19 @@ def _make_room(
     if intent["key"] is None or intent["valid_to"] is not None:
         return
     current = connection.execute(
-        "SELECT id, valid_from, confidence FROM intents WHERE user_id = ? AND namespace = ?"
+        "SELECT id, valid_from, confidence, fragment_id FROM intents WHERE user_id = ? AND namespace = ?"
         " AND scope = ? AND name = ? AND subject = ? AND key = ? AND valid_to IS NULL",
         (owner, intent["namespace"], scope, intent["name"], intent["subject"], intent["key"]),
     ).fetchone()
     if current is None:
         return
-    there, since, confidence = current
-    if intent["valid_from"] < since:
+    there, since, confidence, fragment_id = current
+    now = engine.clock()
+    if not is_live(connection, fragment_id, now):
+        close_row(connection, there, max(intent["valid_from"], since), intent["id"], now)
+    elif intent["valid_from"] < since:
         intent.update(valid_to=since, replaced_by=there)
     elif intent["confidence"] >= confidence:
-        close_row(connection, there, intent["valid_from"], intent["id"], engine.clock())
+        close_row(connection, there, intent["valid_from"], intent["id"], now)
     else:
         intent.update(valid_to=intent["valid_from"], update_reason=REJECTED)
