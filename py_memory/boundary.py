@@ -206,18 +206,19 @@ def json_object(value: object, option: str, settings: Settings) -> dict[str, Any
 def _json(value: object, option: str, depth: int) -> Any:
     if value is None or isinstance(value, bool):
         return value
+    # Members of an enumeration become what they stand for.
     if isinstance(value, str):
-        return repaired(value)
+        return repaired(value[:])
     if isinstance(value, int):
         if abs(value) > _SAFE_INTEGER:
             message = f"'{option}' holds a whole number beyond 2^53-1: write it as text."
             raise InvalidArgument(message, option=option)
-        return value
+        return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):
             message = f"'{option}' holds NaN or infinity, which JSON cannot: use null or text."
             raise InvalidArgument(message, option=option)
-        return value
+        return float(value)
     if depth <= 0:
         message = f"'{option}' is nested too deeply: flatten it."
         raise InvalidArgument(message, option=option)

@@ -34,6 +34,14 @@ RECALL_OPTIONS = (SEARCH_OPTIONS - {"session_id"}) | {"state", "tiers", "signatu
 _MAX_AROUND = 20
 _TIER_ROWS = 200
 _FAR = 2**62
+# Without them true would be the same as 1.
+_JSON_TYPES = {
+    bool: "('true', 'false')",
+    int: "('integer', 'real')",
+    float: "('integer', 'real')",
+    str: "('text')",
+    type(None): "('null')",
+}
 
 
 @dataclass(slots=True)
@@ -113,7 +121,7 @@ def _visible(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Condit
             raise InvalidArgument(message, option="metadata")
         condition.add(
             f"EXISTS (SELECT 1 FROM json_each(f.metadata) AS m WHERE m.key = :meta_key_{i}"
-            f" AND m.value IS :meta_value_{i})",
+            f" AND m.value IS :meta_value_{i} AND m.type IN {_JSON_TYPES[type(value)]})",
             **{f"meta_key_{i}": key, f"meta_value_{i}": value},
         )
     return condition
