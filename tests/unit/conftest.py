@@ -5,9 +5,14 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from py_memory import Memory, Session
 from tests.unit.helpers import Clock, opened
+
+# How long an example takes says nothing on a busy machine or in WebAssembly.
+settings.register_profile("unit", deadline=None)
+settings.load_profile("unit")
 
 Opener = Callable[..., Memory]
 

@@ -4,6 +4,7 @@
 import json
 import math
 import pickle
+from enum import IntEnum, StrEnum
 
 import pytest
 from hypothesis import given, settings
@@ -355,3 +356,22 @@ def test_a_refused_call_leaves_what_was_there_searchable(memory, session):
     refused(memory, lambda: session.remember_many([{"content": "black tea"}, {"content": 5}]))
     assert contents(memory.search("u_1", "tea")) == ["green tea"]
     assert memory.check() == {"ok": True, "problems": []}
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+def test_members_of_an_enumeration_are_what_they_stand_for(memory, session):
+    values = {"colour": Colour.RED, "level": Level.HIGH}
+    fragment = session.remember(
+        "x", metadata=values, state=values, intents=[{"name": Colour.RED, "entities": values}]
+    )
+    assert fragment.metadata == {"colour": "red", "level": 3}
+    assert contents(memory.search("u_1", "x", metadata=values)) == ["x"]
+    assert contents(memory.find("u_1", intent="red", entities={"level": 3})) == ["x"]
+    assert contents(memory.find("u_1", intent=Colour.RED, entities=values)) == ["x"]
