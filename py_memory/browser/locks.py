@@ -5,9 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import js
-from pyodide.ffi import JsException, create_once_callable, to_js
+from pyodide.ffi import create_once_callable, to_js
 
-from py_memory.errors import AlreadyOpen, InsecureContext, Internal
+from py_memory.browser.faults import name_of
+from py_memory.errors import AlreadyOpen, InsecureContext, StorageBlocked
+
+_ATTEMPTS = 5
+_PAUSE_SECONDS = 0.05
+_RELEASE_SECONDS = 1.0
 
 
 def require_secure_context() -> None:
@@ -35,14 +40,36 @@ class WebLock:
         self._name = name
         self._on_stolen = on_stolen
         self._release: Any = None
+        self._over: asyncio.Future[None] | None = None
 
     async def take(self) -> None:
-        """Take the lock if it is free.
+        """Take the lock if it is free, or becomes so in a moment: a page that went away may linger.
 
         Raises:
             AlreadyOpen: Another page, or another memory of this page, holds it.
         """
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(_PAUSE_SECONDS)
+            if await self._ask():
+                return
+        message = (
+            "This memory is open in another tab or page: close it there, or use it there, and open it again."
+        )
+        raise AlreadyOpen(message)
+
+    async def release(self) -> None:
+        """Give the lock back and wait until it is free; twice does nothing."""
+        release, self._release = self._release, None
+        if release is not None:
+            release()
+            if self._over is not None:
+                await asyncio.wait([self._over], timeout=_RELEASE_SECONDS)
+
+    async def _ask(self) -> bool:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[bool] = loop.create_future()
+        over: asyncio.Future[None] = loop.create_future()
 
         def hold(resolve: Any, _: Any) -> None:
             self._release = resolve
@@ -53,30 +80,21 @@ class WebLock:
             # The lock is held until the promise that is returned here is resolved.
             return js.Promise.new(create_once_callable(hold)) if lock else None
 
+        def ended(_: Any) -> None:
+            if not over.done():
+                over.set_result(None)
+
         def failed(error: Any) -> None:
+            ended(error)
             if not answer.done():
-                answer.set_exception(JsException(str(error)))
+                message = "The browser refused to give a lock: check that the page may use its storage."
+                answer.set_exception(StorageBlocked(message, cause=name_of(error)))
             elif self._release is not None:
                 self._release = None
                 self._on_stolen()
 
         options = to_js({"ifAvailable": True}, dict_converter=js.Object.fromEntries)
         request = js.navigator.locks.request(self._name, options, create_once_callable(granted))
-        request.then(lambda _: None, failed)
-        try:
-            free = await answer
-        except JsException as exc:
-            message = "The browser refused the lock of this memory."
-            raise Internal(message) from exc
-        if not free:
-            message = (
-                "This memory is open in another tab or page: close it there, or use it there, and open"
-                " it again."
-            )
-            raise AlreadyOpen(message)
-
-    def release(self) -> None:
-        """Give the lock back; twice does nothing."""
-        release, self._release = self._release, None
-        if release is not None:
-            release()
+        request.then(ended, failed)
+        self._over = over
+        return await answer

@@ -181,7 +181,7 @@ class Owner:
             await self._store.close()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
-            self._lock.release()
+            await self._lock.release()
 
     def _stolen(self) -> None:
         self._taken_over = True

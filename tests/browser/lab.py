@@ -1,0 +1,74 @@
+"""A page whose worker runs Python with the checkout's package, and can be told to meet faults."""
+
+import io
+import json
+import textwrap
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, Playwright
+
+from tests.conftest import CHROMIUM_FLAGS
+from tools.environment import find_chromium
+from tools.project import Project
+from tools.serve import CONTENT_SECURITY_POLICY, Override, StaticServer
+
+HERE = Path(__file__).parent / "pages"
+
+
+def put_lab(project: Project, site: StaticServer) -> str:
+    """Serve the page and the sources, and return the page's address."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in sorted((project.root / "py_memory").rglob("*.py")):
+            archive.write(path, path.relative_to(project.root).as_posix())
+        archive.write(project.root / "tests" / "unit" / "seam_operations.py", "seam_operations.py")
+        archive.write(HERE / "stored.py", "stored.py")
+    site.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+    site.overrides["/sources.zip"] = Override(body=packed.getvalue())
+    site.mounts["/lab/"] = HERE
+    return f"{site.url}/lab/lab.html"
+
+
+@contextmanager
+def laboratory(project: Project, dist: Path, playwright: Playwright) -> "Iterator[Lab]":
+    """Open a page that several tests share: starting Python takes longer than most of them."""
+    with StaticServer(dist) as site:
+        address = put_lab(project, site)
+        browser = playwright.chromium.launch(
+            executable_path=find_chromium(project.root), headless=True, args=CHROMIUM_FLAGS
+        )
+        try:
+            yield Lab(browser.new_context().new_page(), address)
+        finally:
+            browser.close()
+
+
+class Lab:
+    """One page with Python."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        """Open the page."""
+        self.page = page
+        self.address = address
+        page.set_default_timeout(0)
+        page.goto(address)
+        page.wait_for_function("() => globalThis.lab !== undefined")
+
+    def another(self) -> "Lab":
+        """Open one more page of the same person."""
+        return Lab(self.page.context.new_page(), self.address)
+
+    def run(self, code: str, **names: Any) -> Any:
+        """Run Python in the worker; its last expression, as JSON, is the answer.
+
+        Names live on from one call to the next.
+        """
+        given = f"import json as _json\nglobals().update(_json.loads({json.dumps(names)!r}))\n"
+        answer = self.page.evaluate("code => lab.run(code)", given + textwrap.dedent(code).strip())
+        if isinstance(answer, str) and answer.startswith("json:"):
+            return json.loads(answer.removeprefix("json:"))
+        return answer
