@@ -167,8 +167,18 @@ def insert_row(connection: sqlite3.Connection, user_id: str, scope: str, row: di
 
 def _index(connection: sqlite3.Connection, pk: int, user_id: str, row: dict[str, Any]) -> None:
     closed = int(row["valid_to"] is not None)
+    session_id, skill = connection.execute(
+        "SELECT session_id, skill FROM fragments WHERE id = ?", (row["fragment_id"],)
+    ).fetchone()
     hashes = hashes_of(
-        user_id, row["name"], row["namespace"], row["subject"], row["key"], read(row["entities"])
+        user_id,
+        row["name"],
+        row["namespace"],
+        row["subject"],
+        row["key"],
+        read(row["entities"]),
+        session_id,
+        skill,
     )
     connection.executemany(
         "INSERT INTO intent_terms (hash, closed, intent) VALUES (?, ?, ?)",

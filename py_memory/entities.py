@@ -29,9 +29,13 @@ def hashes_of(
     subject: str,
     key: str | None,
     entities: Mapping[str, Any],
+    session_id: str,
+    skill: str,
 ) -> set[int]:
     """Return all hashes under which an intent is found."""
     found = {
+        term_hash(user_id, "session", session_id),
+        term_hash(user_id, "skill", skill),
         term_hash(user_id, "name", name),
         term_hash(user_id, "namespace", namespace),
         term_hash(user_id, "both", namespace, name),
@@ -47,6 +51,7 @@ def hashes_of(
                 found.add(term_hash(user_id, "member", path, item))
         if not isinstance(value, dict):
             found.add(term_hash(user_id, "value", path, value))
+            found.add(term_hash(user_id, "named", name, path, value))
     return found
 
 

@@ -223,13 +223,16 @@ def _merge(
             _refuse("A session belongs to a user who is not in the file.", table="sessions")
         _add(connection, "sessions", session, {"user_id": owner}, report)
     for fragment in rows["fragments"]:
-        owner = _owner(connection, "sessions", "user_id", fragment["session_id"])
-        if owner is None:
+        session = connection.execute(
+            "SELECT user_id, skill FROM sessions WHERE id = ?", (fragment["session_id"],)
+        ).fetchone()
+        if session is None:
             _refuse("A fragment belongs to a session that is not there.", table="fragments")
+        owner, skill = session
         if _is_kept(connection, "fragments", fragment["id"], owner, report):
             continue
         found = terms(fragment["content"])
-        row = insert_fragment(connection, {**fragment, "user_id": owner, "terms": len(found)})
+        row = insert_fragment(connection, {**fragment, "user_id": owner, "skill": skill, "terms": len(found)})
         engine.index.add(row, owner, found)
         report.added["fragments"] += 1
     _add_intents(engine, connection, rows["intents"], report)

@@ -22,7 +22,7 @@ TIMELINE_OPTIONS = FILTERS | frozenset(("order", "limit", "cursor", "include_dat
 
 MAX_LIMIT = 1_000
 _INTENT = columns(INTENT_COLUMNS, "i")
-_BATCH = 200
+_MAX_BATCH = 2_000
 _PROBE = 64
 _CURSOR = re.compile("(-?[0-9]{1,18}:)?[0-9]{1,18}")
 
@@ -85,25 +85,26 @@ def find(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
         condition.add("coalesce(i.update_reason, '') <> :rejected", rejected=REJECTED)
     _narrow(condition, options)
     lists = _hash_lists(user_id, options, wanted)
-    source, order = _source(
-        engine, lists, closed=past or history, session=options.get("session_id") is not None
-    )
+    source, order = _source(engine, lists, closed=past or history)
     condition.params.update(source[1])
     if options.get("cursor") is not None:
         condition.add("i.pk < :cursor", cursor=cursor_of(options["cursor"], 1)[0])
     found: list[tuple[int, Any]] = []
+    batch = limit + 1
     while len(found) <= limit:
         rows = engine.database.rows(
             f"SELECT i.pk, f.pk, {_INTENT} FROM {source[0]} WHERE {condition.sql}"
             f" ORDER BY {order} LIMIT :limit",
-            {**condition.params, "limit": min(_BATCH, limit + 1)},
+            {**condition.params, "limit": batch},
         )
         for pk, fragment, *values in rows:
             intent = intent_of(tuple(values))
             if all(holds(intent.entities, *one) for one in wanted):
                 found.append((fragment, (pk, intent)))
-        if len(rows) < min(_BATCH, limit + 1):
+        if len(rows) < batch:
             break
+        # What the index cannot tell is looked for in ever larger steps.
+        batch = min(2 * batch, _MAX_BATCH)
         if "last" not in condition.params:
             condition.add("i.pk < :last")
         condition.params["last"] = rows[-1][0]
@@ -137,7 +138,11 @@ def _hash_lists(
     user_id: str, options: Mapping[str, Any], wanted: list[tuple[str, str, Any]]
 ) -> list[list[int]]:
     """Return, for each condition that the entity index knows, the hashes of which one must be there."""
-    lists: list[list[int]] = []
+    lists: list[list[int]] = [
+        [term_hash(user_id, kind, options[option])]
+        for option, kind in (("session_id", "session"), ("skill", "skill"))
+        if options.get(option) is not None
+    ]
     intent, namespace = options.get("intent"), options.get("namespace")
     if intent is not None and namespace is not None:
         lists.append([term_hash(user_id, "both", namespace, intent)])
@@ -149,34 +154,45 @@ def _hash_lists(
         [term_hash(user_id, option, options[option])] for option in ("key", "subject") if options.get(option)
     )
     for path, operator, operand in wanted:
-        hashes = hashes_for(user_id, path, operator, operand)
+        if operator == "$eq" and intent is not None and not isinstance(operand, dict):
+            hashes: list[int] | None = [term_hash(user_id, "named", intent, path, operand)]
+        else:
+            hashes = hashes_for(user_id, path, operator, operand)
         if hashes is not None:
             lists.append(sorted(set(hashes)))
     return lists
 
 
 def _source(
-    engine: Engine, lists: list[list[int]], *, closed: bool, session: bool
+    engine: Engine, lists: list[list[int]], *, closed: bool
 ) -> tuple[tuple[str, dict[str, Any]], str]:
-    """Return the tables to read, the rarest condition first, and the order to read them in."""
+    """Return the tables to read, the rarest condition first, and the order to read them in.
+
+    The other conditions are checked in the index too, before a row is read.
+    """
     flags = "(0, 1)" if closed else "(0)"
     join = "JOIN fragments AS f ON f.id = i.fragment_id"
-    if not lists and session:
-        table = "fragments AS f CROSS JOIN intents AS i ON i.fragment_id = f.id"
-        current = "" if closed else " AND i.valid_to IS NULL"
-        return (f"{table}{current}", {}), "i.pk DESC"
     if not lists:
         current = "" if closed else " AND i.valid_to IS NULL"
         return (f"intents AS i {join} AND i.user_id = :user_id{current}", {}), "i.pk DESC"
-    rarest = min(lists, key=lambda hashes: _rows_of(engine, hashes, flags))
-    params: dict[str, Any] = {f"hash_{i}": value for i, value in enumerate(rarest)}
-    marks = ", ".join(f":{name}" for name in params)
-    if len(rarest) == 1 and not closed:
+    ordered = sorted(lists, key=lambda hashes: _rows_of(engine, hashes, flags))
+    params: dict[str, Any] = {}
+    tests: list[str] = []
+    for i, hashes in enumerate(ordered):
+        names = [f"hash_{i}_{j}" for j in range(len(hashes))]
+        params.update(zip(names, hashes, strict=True))
+        marks = ", ".join(f":{name}" for name in names)
+        tests.append(f"hash IN ({marks}) AND closed IN {flags}")
+    also = "".join(
+        f" AND EXISTS (SELECT 1 FROM intent_terms AS o WHERE o.{test} AND o.intent = t.intent)"
+        for test in tests[1:]
+    )
+    if len(ordered[0]) == 1 and not closed:
         table = "intent_terms AS t CROSS JOIN intents AS i ON i.pk = t.intent"
-        on = "t.hash = :hash_0 AND t.closed = 0"
+        on = f"t.hash = :hash_0_0 AND t.closed = 0{also}"
         return (f"{table} AND {on} CROSS {join}", params), "t.intent DESC"
-    picked = f"SELECT DISTINCT intent FROM intent_terms WHERE hash IN ({marks}) AND closed IN {flags}"
-    return (f"({picked}) AS t CROSS JOIN intents AS i ON i.pk = t.intent CROSS {join}", params), ("i.pk DESC")
+    picked = f"SELECT DISTINCT t.intent FROM intent_terms AS t WHERE t.{tests[0]}{also}"
+    return (f"({picked}) AS t CROSS JOIN intents AS i ON i.pk = t.intent CROSS {join}", params), "i.pk DESC"
 
 
 def _rows_of(engine: Engine, hashes: list[int], flags: str) -> int:

@@ -151,6 +151,7 @@ def _draft(engine: Engine, place: Place, content: Any, options: Mapping[str, Any
         "id": engine.ids.new("mf", now),
         "session_id": place.session_id,
         "user_id": place.user_id,
+        "skill": place.skill,
         "type": kind,
         "role": boundary.choice(options.get("role", "user"), "role", ROLES),
         "speaker": boundary.optional_text(options.get("speaker"), "speaker", settings),

@@ -47,13 +47,15 @@ _FIRST = (
     """,
     "CREATE INDEX sessions_of_user ON sessions (user_id, last_active_at)",
     # `user_id` stands here too, held to the session's by the foreign key, so that every query
-    # can bind rows to their user without a join. `terms` counts the indexed terms.
+    # can bind rows to their user without a join; and the session's `skill`, which never changes,
+    # so that one skill's can be listed by time. `terms` counts the indexed terms.
     """
     CREATE TABLE fragments (
         pk INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
         session_id TEXT NOT NULL,
         user_id TEXT NOT NULL,
+        skill TEXT NOT NULL DEFAULT '',
         type TEXT NOT NULL CHECK (type IN ('text', 'image', 'audio', 'location', 'event')),
         role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'system', 'tool')),
         speaker TEXT,
@@ -93,6 +95,19 @@ _FIRST = (
     """
     CREATE INDEX fragments_media ON fragments (user_id, type, happened_at, pk)
     WHERE deleted_at IS NULL AND type <> 'text'
+    """,
+    """
+    CREATE INDEX fragments_skill ON fragments (user_id, skill, happened_at, pk)
+    WHERE deleted_at IS NULL AND skill <> ''
+    """,
+    """
+    CREATE INDEX fragments_speaker ON fragments (user_id, speaker, happened_at, pk)
+    WHERE deleted_at IS NULL AND speaker IS NOT NULL
+    """,
+    # Users and assistants are about half each; what tools and systems said is rare.
+    """
+    CREATE INDEX fragments_role ON fragments (user_id, role, happened_at, pk)
+    WHERE deleted_at IS NULL AND role NOT IN ('user', 'assistant')
     """,
     "CREATE INDEX fragments_of_session ON fragments (session_id, happened_at, pk)",
     """

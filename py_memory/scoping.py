@@ -65,8 +65,11 @@ def filtered(condition: Condition, engine: Engine, options: Mapping[str, Any]) -
     speaker = boundary.optional_text(options.get("speaker"), "speaker", settings)
     if speaker is not None:
         condition.add("f.speaker = :speaker", speaker=speaker)
-    roles = options.get("roles") or options.get("role")
-    condition.one_of("f.role", boundary.choices(roles, "role", ROLES))
+    roles = boundary.choices(options.get("roles") or options.get("role"), "role", ROLES)
+    condition.one_of("f.role", roles)
+    if roles is not None and not {"user", "assistant"} & set(roles):
+        # Lets the small index of what neither said answer.
+        condition.add("f.role NOT IN ('user', 'assistant')")
     types = boundary.choices(options.get("types") or options.get("type"), "type", TYPES)
     condition.one_of("f.type", types)
     if types is not None and "text" not in types:
@@ -74,10 +77,7 @@ def filtered(condition: Condition, engine: Engine, options: Mapping[str, Any]) -
         condition.add("f.type <> 'text'")
     skill = options.get("skill")
     if skill is not None:
-        condition.add(
-            "f.session_id IN (SELECT id FROM sessions WHERE user_id = :user_id AND skill = :skill)",
-            skill=boundary.identifier(skill, "skill"),
-        )
+        condition.add("f.skill = :skill AND f.skill <> ''", skill=boundary.identifier(skill, "skill"))
     session = options.get("session_id")
     if session is not None:
         condition.add("f.session_id = :session", session=boundary.identifier(session, "session_id"))
