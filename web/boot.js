@@ -12,7 +12,8 @@ import { BootError, bootError, textOf } from "./errors.js";
  * @typedef {{sha256: string, bytes: number}} Listed
  * @typedef {(stage: string, detail?: Record<string, unknown>) => void} Report
  * @typedef {(method: string, args: string, binary: ArrayBuffer[]) => Promise<unknown>} Dispatch
- * @typedef {{pyimport(name: string): {dispatch: Dispatch}}} Pyodide
+ * @typedef {{pyimport(name: string): {dispatch: Dispatch}, globals: unknown}} Pyodide
+ * @typedef {{dispatch: Dispatch, failed: () => boolean}} Engine
  */
 
 const PACKAGE = "py-memory";
@@ -30,7 +31,7 @@ const FALLBACK =
 /**
  * @param {string} base absolute URL of the folder with our files, with a slash at the end
  * @param {Report} report
- * @returns {Promise<Dispatch>}
+ * @returns {Promise<Engine>}
  */
 export async function boot(base, report) {
   report("assets");
@@ -73,7 +74,7 @@ export async function boot(base, report) {
       report("python");
       // Pyodide reports a wheel that it could not install only as a line of text: importing is the test.
       const { dispatch } = pyodide.pyimport("py_memory.browser.worker");
-      return dispatch;
+      return { dispatch, failed: () => hasFailed(pyodide) };
     } catch (cause) {
       const reason = [textOf(cause), ...(said ?? [])].join("\n");
       throw bootError("python", assets.url(wheel), "Python did not start", COPY, reason);
@@ -81,6 +82,15 @@ export async function boot(base, report) {
       listening = null;
     }
   });
+}
+
+/** After a fatal error of the runtime whatever is asked of it throws. @param {Pyodide} pyodide */
+function hasFailed(pyodide) {
+  try {
+    return !pyodide.globals;
+  } catch {
+    return true;
+  }
 }
 
 /** Without leave to compile, Pyodide waits for ever: the smallest module tells beforehand. */

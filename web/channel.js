@@ -85,7 +85,7 @@ export class Channel {
           const text = await json;
           if (!this.#pending.has(id)) return;
           sent = true;
-          const alive = method === "open" ? { alive: this.#alive } : {};
+          const alive = id === 1 ? { alive: this.#alive } : {};
           this.#worker?.postMessage({ id, method, args: text, binary, ...alive }, binary);
         } catch (cause) {
           this.#pending.get(id)?.reject(unreadable(cause));

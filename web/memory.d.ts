@@ -129,6 +129,18 @@ export interface OpenOptions {
  */
 export function openMemory(options?: OpenOptions): Promise<Memory>;
 
+/**
+ * The stored pages of a memory as they are, unchecked, even when it cannot be opened (`corrupt_image`, `schema_newer`) or
+ * another tab owns it; nothing is changed. What SQLite makes of them is another matter.
+ *
+ * ```js
+ * const file = await exportRaw({ name: "agent_memory" });
+ * ```
+ *
+ * @throws {PyMemoryError} `not_found` when nothing is stored under the name, `storage_lost`, `boot_failed`
+ */
+export function exportRaw(options?: Pick<OpenOptions, "name" | "assetBase" | "timeoutMs" | "onProgress">): Promise<Blob>;
+
 /** How the memory is kept. */
 export interface StorageState {
   /** `persistent`: the browser promised not to evict it; `best-effort`: it may, when the disk is full; `memory`: not kept. */

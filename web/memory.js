@@ -20,6 +20,7 @@ export { BootError, CODES, PyMemoryError };
  */
 
 const STAGE_LIMIT_MS = 30_000;
+const IMAGE_TYPE = "application/vnd.sqlite3";
 const WORKER_FILES = ["worker.js", "boot.js", "protocol.js", "errors.js"];
 
 /** Verbs after which other views of the same memory are out of date. */
@@ -107,11 +108,32 @@ function folder() {
   return import.meta.url;
 }
 
+/** @type {typeof import("./memory.js").exportRaw} */
+export async function exportRaw(options = {}) {
+  const channel = new Channel();
+  const image = await begin(channel, new Events(), checked(options), "export_raw");
+  await channel.end(new PyMemoryError("closed", "The image has been exported."));
+  return new Blob([image], { type: IMAGE_TYPE });
+}
+
 /**
  * @param {ReturnType<typeof checked>} given
  * @returns {Promise<Memory>}
  */
-async function start({ name, base, args, timeoutMs, onProgress }) {
+async function start(given) {
+  const channel = new Channel();
+  const events = new Events();
+  const memory = new Memory(given.name, channel, events);
+  memory.storage = (await begin(channel, events, given, "open")).storage;
+  return memory;
+}
+
+/**
+ * Start the worker and make its first call; when that fails, the channel is ended and the worker's locks are free.
+ * @param {Channel} channel @param {Events} events @param {ReturnType<typeof checked>} given @param {string} method
+ * @returns {Promise<any>}
+ */
+async function begin(channel, events, { base, args, timeoutMs, onProgress }, method) {
   if (!globalThis.isSecureContext || !navigator.locks || !globalThis.crypto?.subtle) {
     throw new PyMemoryError(
       "insecure_context",
@@ -124,11 +146,9 @@ async function start({ name, base, args, timeoutMs, onProgress }) {
   let policy;
   const violated = (/** @type {SecurityPolicyViolationEvent} */ event) => void (policy = event.effectiveDirective);
   document.addEventListener("securitypolicyviolation", violated);
-  const channel = new Channel();
-  const events = new Events();
-  const client = new Memory(name, channel, events);
+  channel.onNotice = ({ event, data }) => events.emit(event, data);
   if (onProgress) events.on("progress", ({ stage, ...detail }) => onProgress(stage, detail));
-  events.on("progress", (event) => {
+  const moved = events.on("progress", (event) => {
     stage = event.stage;
     quiet = 0;
   });
@@ -142,10 +162,9 @@ async function start({ name, base, args, timeoutMs, onProgress }) {
   try {
     events.emit("progress", { stage });
     channel.begin();
-    const { storage } = await channel.call("open", args, new Args());
-    client.storage = storage;
+    const answer = await channel.call(method, args, new Args());
     events.emit("progress", { stage: "ready" });
-    return client;
+    return answer;
   } catch (error) {
     const known = error instanceof PyMemoryError ? error : undefined;
     const lost = !known || known.code === "owner_lost";
@@ -154,6 +173,7 @@ async function start({ name, base, args, timeoutMs, onProgress }) {
     throw failure;
   } finally {
     clearInterval(watch);
+    moved();
     document.removeEventListener("securitypolicyviolation", violated);
   }
 }
@@ -280,10 +300,7 @@ class Memory {
     this.#channel = channel;
     this.#events = events;
     this.#caller = new Caller(channel, events);
-    channel.onNotice = ({ event, data }) => {
-      if (event === "storage") this.storage = data;
-      events.emit(event, data);
-    };
+    events.on("storage", (data) => void (this.storage = data));
     channel.onEnd = (error) => {
       this.#leave(channel.end(error));
       events.emit("closed", { code: error.code });
@@ -353,7 +370,7 @@ class Memory {
 
   /** @param {Options} [options] */
   async exportImage(options) {
-    return new Blob([await this.#caller.call("export_image", options)], { type: "application/vnd.sqlite3" });
+    return new Blob([await this.#caller.call("export_image", options)], { type: IMAGE_TYPE });
   }
 
   /** @param {Blob | BufferSource} image @param {Options} [options] */

@@ -10,7 +10,7 @@ import { BootError, CODES, PyMemoryError } from "./errors.js";
 
 /**
  * @typedef {{id: number, method: string, args: string, binary: ArrayBuffer[], alive?: string}} Call
- *   `alive` (with `open` only) names the lock that the worker holds for as long as it lives.
+ *   `alive` (with the first call only) names the lock that the worker holds for as long as it lives.
  * @typedef {{cancel: number}} Cancel  drops a call that has not been begun
  * @typedef {{id: number, ok: true, result: string, binary: ArrayBuffer[], storage?: string}} Answer
  * @typedef {{id: number, ok: false, error: string, storage?: string}} Refusal

@@ -19,8 +19,8 @@ const page = /** @type {{postMessage(message: unknown, transfer?: Transferable[]
   /** @type {unknown} */ (globalThis)
 );
 
-/** @type {import("./boot.js").Dispatch | undefined} */
-let dispatch;
+/** @type {import("./boot.js").Engine | undefined} */
+let engine;
 /** Calls that have not been begun. @type {Set<number>} */
 const waiting = new Set();
 let tail = Promise.resolve();
@@ -37,7 +37,11 @@ addEventListener("error", (event) => {
   event.preventDefault();
   fatal(event.message);
 });
-addEventListener("unhandledrejection", (event) => event.preventDefault());
+addEventListener("unhandledrejection", (event) => {
+  event.preventDefault();
+  // A runtime that breaks down inside a coroutine leaves its call unsettled: this is the only sign.
+  if (engine?.failed()) fatal("");
+});
 
 /** @param {Call} call */
 async function serve(call) {
@@ -47,9 +51,8 @@ async function serve(call) {
     return;
   }
   try {
-    if (method === "open") await start(call);
-    if (!dispatch) throw new PyMemoryError("closed", "The memory is not open.");
-    const reply = /** @type {Reply} */ (await dispatch(method, args, binary));
+    if (!engine) await start(call);
+    const reply = /** @type {Reply} */ (await engine?.dispatch(method, args, binary));
     answer(id, reply);
   } catch (thrown) {
     // Python answers with its errors; what is thrown is either a failed start or the end of the runtime.
@@ -64,7 +67,7 @@ async function start({ args, alive }) {
   // Whoever gets this lock after us knows that we are gone, however that came about.
   if (alive) await new Promise((held) => navigator.locks.request(alive, () => new Promise(() => held(null))));
   try {
-    dispatch = await boot(base, report);
+    engine = await boot(base, report);
   } catch (cause) {
     throw cause instanceof BootError
       ? cause
@@ -103,5 +106,5 @@ function report(stage, detail = {}) {
 
 /** @param {string} reason told only while nothing is remembered here yet */
 function fatal(reason) {
-  page.postMessage({ event: "fatal", data: JSON.stringify(dispatch ? {} : { reason }) });
+  page.postMessage({ event: "fatal", data: JSON.stringify(engine ? {} : { reason }) });
 }

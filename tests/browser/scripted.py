@@ -16,6 +16,7 @@ BLANK = "/blank.html"
 def put_blank(site: StaticServer) -> str:
     """Serve an empty page that only gives access to the module, and return its address."""
     site.overrides[BLANK] = Override(body=b"<!doctype html><title>blank</title>", content_type="text/html")
+    site.overrides["/favicon.ico"] = Override(body=b"", content_type="image/x-icon")
     return site.url + BLANK
 
 

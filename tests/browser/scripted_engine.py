@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import os
+import sys
 
 import js
-from pyodide.ffi import to_js
+from pyodide.ffi import create_proxy, to_js
 
 STATE = {"generation": 0}
 SEEN = []
+TASKS = []
 
 
 def storage():
@@ -46,7 +49,7 @@ async def dispatch(method, args_json, binary):
     if method == "session.recall":
         hit = {"fragment": {"session_id": "s", "metadata": {"own_key": 1}}, "why": {"memory_score": 1}}
         return answer([{**hit, "args": args_json, "seen": len(SEEN)}])
-    if method == "export_image":
+    if method in {"export_image", "export_raw"}:
         return answer({"$binary": 0}, [b"SQLite"])
     if method == "export_json":
         return answer('{"format": "py-memory"}')
@@ -65,22 +68,24 @@ def answer(result, parts=(), *, fresh=False):
 
 
 def die(told):
-    """End in one of the ways in which a runtime or a worker can end."""
+    """End in one of the ways in which a runtime or a worker can end, or just talk."""
     how = told.get("die")
+    secret = told.get("secret")
     if how == "raise":
-        raise RuntimeError(told["secret"])
+        raise RuntimeError(secret)
     if how == "close":
         js.close()
     if how == "uncaught":
-        js.eval(f"setTimeout(() => {{ throw new Error({json.dumps(told['secret'])}) }})")
-    if how == "recursion":
-        js.eval("(function deeper() { deeper() })()")
+        js.setTimeout(create_proxy(lambda: {}[secret]), 0)
+    if how == "abort":
+        os.abort()
     if how == "chatter":
-        print(told["secret"])
-        js.console.log(told["secret"])
-        js.console.error(told["secret"])
-        js.eval(f"Promise.reject(new Error({json.dumps(told['secret'])}))")
-        asyncio.get_event_loop().create_task(fails(told["secret"]))
+        print(secret)
+        print(secret, file=sys.stderr)
+        js.console.log(secret)
+        js.console.error(secret)
+        js.Promise.reject(js.Error.new(secret))
+        TASKS.append(asyncio.get_event_loop().create_task(fails(secret)))
 
 
 async def fails(secret):

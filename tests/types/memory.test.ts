@@ -3,6 +3,7 @@ import {
   BootError,
   CODES,
   PyMemoryError,
+  exportRaw,
   openMemory,
   type CheckReport,
   type ErrorCode,
@@ -31,6 +32,7 @@ exact<any, number>(false);
 
 // What comes back.
 exact<ReturnType<typeof openMemory>, Promise<Memory>>(true);
+exact<ReturnType<typeof exportRaw>, Promise<Blob>>(true);
 exact<Answer<Memory["startSession"]>, Session>(true);
 exact<Answer<Memory["search"]>, Hit[]>(true);
 exact<Answer<Memory["find"]>, Page<Found>>(true);
@@ -76,6 +78,10 @@ export async function used(bytes: Uint8Array, file: File): Promise<void> {
   await openMemory({ clock: () => 0 });
   // @ts-expect-error snake_case belongs to Python
   await openMemory({ settings: { max_text_bytes: 1 } });
+
+  await exportRaw({ name: "agent_memory", assetBase: "/py-memory/" });
+  // @ts-expect-error nothing is written
+  await exportRaw({ durability: "strict" });
 
   const off = memory.on("change", (change) => {
     is<string>(change.verb);
