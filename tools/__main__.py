@@ -1,6 +1,7 @@
 """The commands of build.py, run by the interpreter of .venv."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -24,7 +25,13 @@ def main(command: str, arguments: list[str]) -> int:
     return 0
 
 
+def _end(*_: object) -> None:
+    """Leave as on Ctrl-C, so that a tool that is running ends too."""
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _end)
     try:
         status = main(sys.argv[1], sys.argv[2:])
     except MissingError as missing:
