@@ -5,13 +5,13 @@
  * What each export does, with examples, is in memory.d.ts.
  */
 import { Channel } from "./channel.js";
-import { BootError, CODES, PyMemoryError, bootError } from "./errors.js";
+import { BootError, CODES, PyMemoryError } from "./errors.js";
+import { begin, checked } from "./opening.js";
 import { Args, invalid, toWire } from "./protocol.js";
 
 export { BootError, CODES, PyMemoryError };
 
 /**
- * @typedef {import("./memory.js").OpenOptions} OpenOptions
  * @typedef {import("./memory.js").Memory} MemoryVerbs
  * @typedef {import("./memory.js").Session} SessionVerbs
  * @typedef {object} Options of a verb, as the caller wrote them; the engine checks them
@@ -19,9 +19,7 @@ export { BootError, CODES, PyMemoryError };
  * @typedef {(event: any) => void} Listener
  */
 
-const STAGE_LIMIT_MS = 30_000;
 const IMAGE_TYPE = "application/vnd.sqlite3";
-const WORKER_FILES = ["worker.js", "boot.js", "protocol.js", "errors.js"];
 
 /** Verbs after which other views of the same memory are out of date. */
 const WRITES = new Set([
@@ -63,51 +61,6 @@ function forget(name, memory) {
   if (opened.get(name) === memory) opened.delete(name);
 }
 
-/** @param {OpenOptions} options */
-function checked(options) {
-  if (Object.prototype.toString.call(options) !== "[object Object]") {
-    throw invalid("openMemory takes an object of options.", "options");
-  }
-  const {
-    name = "agent_memory",
-    settings,
-    timeZone = new Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC",
-    durability = "strict",
-    clock,
-    assetBase = new URL(".", folder()).href,
-    timeoutMs = STAGE_LIMIT_MS,
-    onProgress,
-    ...unknown
-  } = options;
-  const [extra] = Object.keys(unknown);
-  if (extra !== undefined) throw invalid(`openMemory has no option '${extra}'.`, extra);
-  if (typeof name !== "string" || !name) throw invalid("'name' is a text that is not empty.", "name");
-  if (!["strict", "relaxed"].includes(durability)) {
-    throw invalid("'durability' is 'strict' or 'relaxed'.", "durability");
-  }
-  if (clock !== undefined && !Number.isSafeInteger(clock)) {
-    throw invalid("'clock' is a fixed time in whole milliseconds since 1970.", "clock");
-  }
-  if (!(timeoutMs > 0)) throw invalid("'timeoutMs' is a number above 0.", "timeoutMs");
-  if (onProgress !== undefined && typeof onProgress !== "function") {
-    throw invalid("'onProgress' is a function.", "onProgress");
-  }
-  let base;
-  try {
-    base = new URL(assetBase, document.baseURI).href;
-  } catch {
-    throw invalid("'assetBase' is the address of the folder with our files.", "assetBase");
-  }
-  if (!base.endsWith("/")) base += "/";
-  const args = toWire({ name, settings, timeZone, durability, clock, assetBase: base });
-  return { name, base, args, timeoutMs, onProgress };
-}
-
-/** The address of this module; kept apart so that bundlers do not take it for an asset. */
-function folder() {
-  return import.meta.url;
-}
-
 /** @type {typeof import("./memory.js").exportRaw} */
 export async function exportRaw(options = {}) {
   const channel = new Channel();
@@ -126,80 +79,6 @@ async function start(given) {
   const memory = new Memory(given.name, channel, events);
   memory.storage = (await begin(channel, events, given, "open")).storage;
   return memory;
-}
-
-/**
- * Start the worker and make its first call; when that fails, the channel is ended and the worker's locks are free.
- * @param {Channel} channel @param {Events} events @param {ReturnType<typeof checked>} given @param {string} method
- * @returns {Promise<any>}
- */
-async function begin(channel, events, { base, args, timeoutMs, onProgress }, method) {
-  if (!globalThis.isSecureContext || !navigator.locks || !globalThis.crypto?.subtle) {
-    throw new PyMemoryError(
-      "insecure_context",
-      "This page is not a secure context, so the browser gives it no locks and no cryptography. Serve it over https or from localhost.",
-    );
-  }
-  let stage = "worker";
-  let quiet = 0;
-  /** @type {string | undefined} */
-  let policy;
-  const violated = (/** @type {SecurityPolicyViolationEvent} */ event) => void (policy = event.effectiveDirective);
-  document.addEventListener("securitypolicyviolation", violated);
-  channel.onNotice = ({ event, data }) => events.emit(event, data);
-  if (onProgress) events.on("progress", ({ stage, ...detail }) => onProgress(stage, detail));
-  const moved = events.on("progress", (event) => {
-    stage = event.stage;
-    quiet = 0;
-  });
-  // Counted in slices: after a sleep of the machine one slice has passed, not the whole limit.
-  const watch = setInterval(() => {
-    quiet += 1;
-    if (quiet <= 10) return;
-    const hint = "Check the connection and reload; on a slow device raise 'timeoutMs'.";
-    channel.end(bootError(stage, base, `nothing happened for ${timeoutMs / 1000} s`, hint));
-  }, timeoutMs / 10);
-  try {
-    events.emit("progress", { stage });
-    channel.begin();
-    const answer = await channel.call(method, args, new Args());
-    events.emit("progress", { stage: "ready" });
-    return answer;
-  } catch (error) {
-    const known = error instanceof PyMemoryError ? error : undefined;
-    const lost = !known || known.code === "owner_lost";
-    const failure = lost ? await whyLost(stage, base, policy, known?.details.reason ?? error) : known;
-    await channel.end(failure);
-    throw failure;
-  } finally {
-    clearInterval(watch);
-    moved();
-    document.removeEventListener("securitypolicyviolation", violated);
-  }
-}
-
-/**
- * A worker that cannot be loaded says nothing but "error": look for the cause.
- * @param {string} stage @param {string} base @param {string | undefined} policy @param {unknown} cause
- */
-async function whyLost(stage, base, policy, cause) {
-  const copy = "Copy the whole py-memory folder as it was built, and check 'assetBase'.";
-  for (const path of stage === "worker" ? WORKER_FILES : []) {
-    const url = new URL(path, base);
-    try {
-      const response = await fetch(url);
-      const type = response.headers.get("content-type") ?? "nothing";
-      if (!response.ok) return bootError(stage, url, `the server answered ${response.status}`, copy, cause);
-      if (!type.includes("javascript")) return bootError(stage, url, `the server sent it as '${type}'`, copy, cause);
-    } catch (fault) {
-      const what = navigator.onLine ? "it could not be fetched" : "the browser is offline";
-      const hint = "Check the connection and connect-src, then call openMemory again.";
-      return bootError(stage, url, what, hint, fault);
-    }
-  }
-  const what = policy ? `the page's Content-Security-Policy forbids it (${policy})` : "the worker could not run";
-  const hint = policy ? `Add 'self' to ${policy}.` : `${copy} Reload the page.`;
-  return bootError(stage, base, what, hint, cause);
 }
 
 /** Who wants to be told of what. */
