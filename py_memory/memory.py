@@ -115,8 +115,9 @@ class Memory:
     def timeline(self, user_id: str | None = None, **options: Any) -> list[Fragment]:
         """Return a user's fragments by when they happened.
 
-        Options: since (inclusive), until (exclusive), order (`newest` or `oldest`), types, roles,
-        speaker, skill, session_id, as_of, limit (50), cursor, include_data. The list has `cursor`.
+        Options: since (inclusive), until (exclusive), time_zone (of times without an offset), order
+        (`newest` or `oldest`), types, roles, speaker, skill, session_id, as_of, limit (50), cursor,
+        include_data. The list has `cursor`.
         """
         return listing.timeline(self.engine, boundary.user(user_id), options)
 

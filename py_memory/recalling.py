@@ -88,11 +88,11 @@ def _hits(
 ) -> list[Hit]:
     limit = limit_of(options, 10)
     now = engine.clock()
-    at = now if options.get("as_of") is None else to_ms(options["as_of"], "as_of")
     zone = engine.time_zone if place is None else engine.session_zones.get(place.session_id, engine.time_zone)
     if options.get("time_zone") is not None:
         zone = known_zone(options["time_zone"], engine.zones, now)
     condition = _visible(engine, user_id, options)
+    at: int = condition.params.get("as_of", now)
     asked = boundary.text(query, "query", engine.settings)
     by_words = bool(query_terms(asked))
     found = relevances(engine, user_id, asked, condition, limit) if by_words else {}

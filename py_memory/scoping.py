@@ -7,7 +7,7 @@ from typing import Any
 from py_memory import boundary
 from py_memory.engine import Engine
 from py_memory.remembering import ROLES, TYPES
-from py_memory.times import to_ms
+from py_memory.times import known_zone, to_ms_in
 
 LIVE = "f.user_id = :user_id AND f.deleted_at IS NULL AND (f.expires_at IS NULL OR f.expires_at > :now)"
 """A user's fragments that are neither forgotten nor expired; expects `fragments AS f`."""
@@ -44,24 +44,27 @@ def live(engine: Engine, user_id: str) -> Condition:
     return Condition([LIVE], {"user_id": user_id, "now": engine.clock()})
 
 
-FILTERS = frozenset(
-    ("since", "until", "as_of", "speaker", "role", "roles", "type", "types", "skill", "session_id")
-)
+FILTERS = frozenset("since until as_of time_zone speaker role roles type types skill session_id".split())
 
 
 def filtered(condition: Condition, engine: Engine, options: Mapping[str, Any]) -> Condition:
     """Narrow a condition by the filters that listing verbs share.
 
     `since` is inclusive and `until` exclusive, both on when it happened; `as_of` leaves out what
-    this store got later.
+    this store got later. With `time_zone`, times given without an offset are times there.
     """
     settings = engine.settings
+    zone = "UTC"
+    if options.get("time_zone") is not None:
+        zone = known_zone(options["time_zone"], engine.zones, engine.clock())
     if options.get("since") is not None:
-        condition.add("f.happened_at >= :since", since=to_ms(options["since"], "since"))
+        since = to_ms_in(options["since"], "since", zone, engine.zones)
+        condition.add("f.happened_at >= :since", since=since)
     if options.get("until") is not None:
-        condition.add("f.happened_at < :until", until=to_ms(options["until"], "until"))
+        until = to_ms_in(options["until"], "until", zone, engine.zones)
+        condition.add("f.happened_at < :until", until=until)
     if options.get("as_of") is not None:
-        condition.add("f.stored_at <= :as_of", as_of=to_ms(options["as_of"], "as_of"))
+        condition.add("f.stored_at <= :as_of", as_of=to_ms_in(options["as_of"], "as_of", zone, engine.zones))
     speaker = boundary.optional_text(options.get("speaker"), "speaker", settings)
     if speaker is not None:
         condition.add("f.speaker = :speaker", speaker=speaker)

@@ -80,6 +80,26 @@ def to_ms(value: object, option: str) -> int:
     return result
 
 
+def to_ms_in(value: object, option: str, zone: str, zones: Zones) -> int:
+    """Read a caller's time; one without an offset is a time in this zone.
+
+    Raises:
+        InvalidArgument: As `to_ms`.
+    """
+    result = to_ms(value, option)
+    if zone == "UTC" or not _has_no_offset(value):
+        return result
+    # The offset is asked for at the time itself, which the first guess is at most a day from.
+    guess = result - zones(zone, result) * MINUTE
+    return result - zones(zone, guess) * MINUTE
+
+
+def _has_no_offset(value: object) -> bool:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.strip())
+    return isinstance(value, datetime) and value.tzinfo is None
+
+
 def _parse(text: str) -> int | None:
     try:
         return _from_datetime(datetime.fromisoformat(text.strip()))
