@@ -140,3 +140,17 @@ def _known_zones():
     import zoneinfo
 
     return zoneinfo.available_timezones()
+
+
+def test_times_without_an_offset_are_in_the_zone_that_is_named(memories):
+    memory = memories(zones=zones)
+    session = memory.start_session("u_1")
+    session.remember("before midnight", at="2026-06-09T21:59:59Z")
+    session.remember("after midnight", at="2026-06-09T22:00:00Z")
+    day = {"since": "2026-06-10", "until": "2026-06-11T00:00:00", "time_zone": "Test/Summer"}
+    for found in (memory.timeline("u_1", **day), memory.search("u_1", "midnight", **day)):
+        assert [getattr(one, "fragment", one).content for one in found] == ["after midnight"]
+    utc = {"since": "2026-06-10", "until": "2026-06-11"}
+    assert memory.timeline("u_1", **utc) == []
+    exact = {"since": "2026-06-09T22:00:00Z", "until": 1_790_000_000_000, "time_zone": "Test/Summer"}
+    assert len(memory.timeline("u_1", **exact)) == 1
