@@ -79,6 +79,7 @@ def imported(engine: Engine, text: str, *, dry_run: bool = False, owner: str | N
     rows = _rows(engine, _read(text))
     if owner is not None:
         _give_to(rows, boundary.user(owner))
+    _must_be_whole(rows)
     report = _Report()
     try:
         with engine.write() as connection:
@@ -209,6 +210,19 @@ def _give_to(rows: dict[str, list[dict[str, Any]]], owner: str) -> None:
         session["user_id"] = owner
 
 
+def _must_be_whole(rows: dict[str, list[dict[str, Any]]]) -> None:
+    """Refuse rows that belong to something outside the file: that may be another user's."""
+    for table, field_name, other in (
+        ("sessions", "user_id", "users"),
+        ("fragments", "session_id", "sessions"),
+        ("intents", "fragment_id", "fragments"),
+    ):
+        there = {row["id"] for row in rows[other]}
+        for number, row in enumerate(rows[table]):
+            if row[field_name] not in there:
+                _refuse(f"A row of {table} belongs to none of the file's {other}.", table=table, row=number)
+
+
 def _merge(
     engine: Engine,
     connection: sqlite3.Connection,
@@ -218,17 +232,11 @@ def _merge(
     for user in rows["users"]:
         _add(connection, "users", user, {"id": user["id"]}, report)
     for session in rows["sessions"]:
-        owner = _owner(connection, "users", "id", session["user_id"])
-        if owner is None:
-            _refuse("A session belongs to a user who is not in the file.", table="sessions")
-        _add(connection, "sessions", session, {"user_id": owner}, report)
+        _add(connection, "sessions", session, {"user_id": session["user_id"]}, report)
     for fragment in rows["fragments"]:
-        session = connection.execute(
+        owner, skill = connection.execute(
             "SELECT user_id, skill FROM sessions WHERE id = ?", (fragment["session_id"],)
         ).fetchone()
-        if session is None:
-            _refuse("A fragment belongs to a session that is not there.", table="fragments")
-        owner, skill = session
         if _is_kept(connection, "fragments", fragment["id"], owner, report):
             continue
         found = terms(fragment["content"])
@@ -278,12 +286,9 @@ def _add_intents(
     report: _Report,
 ) -> None:
     for intent in intents:
-        fragment = connection.execute(
+        owner, scope = connection.execute(
             "SELECT user_id, scope FROM fragments WHERE id = ?", (intent["fragment_id"],)
         ).fetchone()
-        if fragment is None:
-            _refuse("An intent belongs to a fragment that is not there.", table="intents")
-        owner, scope = fragment
         if _is_kept(connection, "intents", intent["id"], owner, report):
             continue
         _make_room(engine, connection, owner, scope, intent)
