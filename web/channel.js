@@ -24,7 +24,7 @@ export class Channel {
   /** Calls leave in the order they were made, though a Blob takes a moment to read. */
   #tail = Promise.resolve();
   /** The worker holds the lock of this name while it lives. */
-  #alive = `py-memory-worker:${crypto.randomUUID()}`;
+  #alive = "";
   /** @type {Promise<unknown> | undefined} */
   #gone;
 
@@ -35,6 +35,7 @@ export class Channel {
 
   /** Create the worker. Bundlers know this very form. */
   begin() {
+    this.#alive = `py-memory-worker:${crypto.randomUUID()}`;
     const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
     this.#worker = worker;
     worker.onmessage = ({ data }) => this.#received(data);

@@ -1,4 +1,4 @@
-"""The promised content security policy: every verb works under it, nothing leaves the origin, nothing is logged."""
+"""The promised policy: every verb works under it, nothing leaves the origin, nothing is logged."""
 
 import json
 from typing import Any
