@@ -195,6 +195,16 @@ def _reindex(connection: sqlite3.Connection, intent_id: str) -> None:
     _index(connection, pk, user_id, dict(zip(names, values, strict=True)))
 
 
+def rewrite_row(connection: sqlite3.Connection, row: dict[str, Any]) -> None:
+    """Put an intent's row in place of the one of the same id."""
+    names = [name for name in row if name != "id"]
+    connection.execute(
+        f"UPDATE intents SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",
+        (*(row[name] for name in names), row["id"]),
+    )
+    _reindex(connection, row["id"])
+
+
 def close_row(connection: sqlite3.Connection, intent_id: str, at: int, by: str | None, now: int) -> None:
     """End a statement's validity; the row stays on the timeline."""
     connection.execute(

@@ -1,7 +1,8 @@
 """Importing the JSON file: checked row by row, merged by id, whole or not at all.
 
 What the store already has stays as it is, so that importing twice changes nothing, forgotten
-rows stay forgotten, and no file can reach another user's rows.
+rows stay forgotten, and no file can reach another user's rows. Only an intent that the file knows
+a later state of is brought up to it: its value was updated or replaced elsewhere.
 """
 
 import base64
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from py_memory import boundary
-from py_memory.arbitration import REJECTED, close_row, insert_row, is_live
+from py_memory.arbitration import REJECTED, close_row, insert_row, is_live, rewrite_row
 from py_memory.engine import Engine
 from py_memory.errors import ImportInvalid, PyMemoryError, UnsupportedFormat
 from py_memory.portable import (
@@ -58,9 +59,13 @@ _TEXT = frozenset(("core", "profile", "content", "skill", "name", "namespace"))
 class _Report:
     added: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_TABLES, 0))
     kept: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_TABLES, 0))
+    updated: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_TABLES, 0))
 
     def to_dict(self, *, dry_run: bool) -> dict[str, Any]:
-        tables = {table: {"added": self.added[table], "kept": self.kept[table]} for table in _TABLES}
+        tables = {
+            table: {"added": self.added[table], "kept": self.kept[table], "updated": self.updated[table]}
+            for table in _TABLES
+        }
         return {"dry_run": dry_run, **tables}
 
 
@@ -69,7 +74,7 @@ class _DryRun(Exception):
 
 
 def imported(engine: Engine, text: str, *, dry_run: bool = False, owner: str | None = None) -> dict[str, Any]:
-    """Merge a file; `dry_run` does the same and undoes it. Gives rows added and kept by table.
+    """Merge a file; `dry_run` does the same and undoes it. Gives rows added, kept and updated by table.
 
     Raises:
         UnsupportedFormat: The format or its version is unknown.
@@ -159,6 +164,8 @@ def _value(  # noqa: C901 - one line per kind of field
     if name in OBJECTS:
         if value is None and name == "frozen":
             return None
+        if value is None:
+            _refuse(f"'{name}' must be an object.")
         return boundary.to_json(boundary.json_object(value, name, settings))
     if name in FLAGS:
         return int(boundary.flag(value, name))
@@ -290,10 +297,20 @@ def _add_intents(
             "SELECT user_id, scope FROM fragments WHERE id = ?", (intent["fragment_id"],)
         ).fetchone()
         if _is_kept(connection, "intents", intent["id"], owner, report):
+            if _is_later(connection, intent):
+                _make_room(engine, connection, owner, scope, intent)
+                rewrite_row(connection, intent)
+                report.kept["intents"] -= 1
+                report.updated["intents"] += 1
             continue
         _make_room(engine, connection, owner, scope, intent)
         insert_row(connection, owner, scope, intent)
         report.added["intents"] += 1
+
+
+def _is_later(connection: sqlite3.Connection, intent: dict[str, Any]) -> bool:
+    row = connection.execute("SELECT updated_at FROM intents WHERE id = ?", (intent["id"],)).fetchone()
+    return bool(intent["updated_at"] > row[0])
 
 
 def _make_room(
@@ -311,8 +328,8 @@ def _make_room(
         return
     current = connection.execute(
         "SELECT id, valid_from, confidence, fragment_id FROM intents WHERE user_id = ? AND namespace = ?"
-        " AND scope = ? AND name = ? AND subject = ? AND key = ? AND valid_to IS NULL",
-        (owner, intent["namespace"], scope, intent["name"], intent["subject"], intent["key"]),
+        " AND scope = ? AND name = ? AND subject = ? AND key = ? AND valid_to IS NULL AND id <> ?",
+        (owner, intent["namespace"], scope, intent["name"], intent["subject"], intent["key"], intent["id"]),
     ).fetchone()
     if current is None:
         return
