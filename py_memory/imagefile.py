@@ -10,7 +10,7 @@ from py_memory.database import Database
 from py_memory.engine import Engine
 from py_memory.errors import CorruptImage, InvalidArgument, PyMemoryError
 from py_memory.metrics import counted
-from py_memory.schema import APPLICATION_ID, migrate, version_of
+from py_memory.schema import APPLICATION_ID, migrate, structure_of, version_of
 from py_memory.textindex import TextIndex
 
 _HEADER = b"SQLite format 3\x00"
@@ -50,6 +50,7 @@ def imported(engine: Engine, image: object) -> dict[str, Any]:
         try:
             _verify(source)
             migrate(source)
+            _must_be_built_alike(source)
             TextIndex(source).ensure()
             source.fold()
             _replace(engine, source)
@@ -69,10 +70,19 @@ def _verify(source: Database) -> None:
     if source.rows("PRAGMA foreign_key_check"):
         message = "The image has rows that belong to nothing; nothing was changed."
         raise CorruptImage(message, kind="foreign_key_check")
-    scripts = source.rows("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1")
-    if scripts:
-        message = "The image has triggers or views, which a memory has not; nothing was changed."
-        raise CorruptImage(message, kind="foreign")
+
+
+def _must_be_built_alike(source: Database) -> None:
+    """Refuse an image with other tables, indexes, triggers or views than a new memory has."""
+    new = Database(":memory:")
+    try:
+        migrate(new)
+        expected = structure_of(new)
+    finally:
+        new.close()
+    if structure_of(source) != expected:
+        message = "The image is not built as a memory is; nothing was changed."
+        raise CorruptImage(message, kind="structure")
 
 
 def _replace(engine: Engine, source: Database) -> None:

@@ -292,6 +292,19 @@ def version_of(database: Database) -> int:
     return int(database.row("PRAGMA user_version")[0])
 
 
+def structure_of(database: Database) -> set[tuple[str, ...]]:
+    """Return the tables, indexes and whatever else there is, as they were declared.
+
+    How FTS5 declares its own tables differs between versions of SQLite, so those count by name.
+    """
+    return {
+        (kind, name, "" if name.startswith("text_index_") else sql)
+        for kind, name, sql in database.rows(
+            "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+        )
+    }
+
+
 def _copy_of(database: Database, version: int) -> str | None:
     if version == 0 or database.owned or database.path in (":memory:", ""):
         return None
