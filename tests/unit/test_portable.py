@@ -429,7 +429,7 @@ def test_a_deep_or_large_file_is_refused_or_read_and_never_breaks(memories, live
 
 def test_a_mark_at_the_start_line_ends_and_the_order_of_keys_do_not_matter(memories, lived):
     text = lived.export_json()
-    turned = json.dumps({name: value for name, value in reversed(json.loads(text).items())}, indent=2)
+    turned = json.dumps(dict(reversed(json.loads(text).items())), indent=2)
     memory = memories()
     memory.import_json("\ufeff" + turned.replace("\n", "\r\n"))
     assert without_time(memory.export_json()) == without_time(text)
@@ -458,8 +458,8 @@ FLIPS = st.tuples(
 def test_a_damaged_file_is_refused_whole_or_is_still_a_whole_file(flips):
     with opened() as one, opened() as two:
         text = live(one).export_json()
-        for place, change in flips:
-            place %= len(text)
+        for number, change in flips:
+            place = number % len(text)
             text = text[:place] + change + text[place + 1 :]
         empty = dump(two)
         try:
