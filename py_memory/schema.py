@@ -300,7 +300,7 @@ def structure_of(database: Database) -> set[tuple[str, ...]]:
     return {
         (kind, name, "" if name.startswith("text_index_") else sql)
         for kind, name, sql in database.rows(
-            "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+            "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'"
         )
     }
 

@@ -79,6 +79,8 @@ class Wire:
 
 def _called(verb: Callable[..., Any], args: dict[str, Any]) -> Any:
     try:
+        if "self" in args:
+            raise TypeError
         bound = inspect.signature(verb).bind(**args)
     except TypeError as exc:
         message = f"{verb.__name__} has no such option, or lacks one that it needs."
