@@ -49,7 +49,7 @@ def test_each_statement_meets_the_current_one_as_the_table_says(memory, clock, s
     assert memory.check()["ok"]
 
 
-def test_unchanged_counts_the_evidence(memory, session):
+def test_unchanged_counts_the_evidence(session):
     first = say(session, "aisle", 0.6)
     again = say(session, "aisle", 0.9)
     assert (again.id, again.evidence, again.confidence) == (first.id, 2, 0.6)
@@ -200,7 +200,7 @@ def test_several_statements_of_one_fragment_are_settled_in_order(memory, session
     assert counts(memory)["intents"] == 2
 
 
-def test_values_are_compared_as_json_not_as_text(memory, session):
+def test_values_are_compared_as_json_not_as_text(session):
     say(session, {"a": 1, "b": [1, 2]}, 0.9)
     assert say(session, {"b": [1, 2], "a": 1.0}, 0.9).outcome == "unchanged"
     assert say(session, {"b": [2, 1], "a": 1}, 0.9).outcome == "replaced"

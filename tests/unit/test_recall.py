@@ -55,7 +55,7 @@ def test_stories_are_recalled(memory, story):
 # Tiers
 
 
-def test_the_same_state_in_this_session_is_exact_whatever_its_words(memory, session, clock):
+def test_the_same_state_in_this_session_is_exact_whatever_its_words(session, clock):
     exact = session.remember("Main Street 1", state=STATE)
     clock.forward(hours=48)
     session.remember("nothing to do with it")
@@ -64,7 +64,7 @@ def test_the_same_state_in_this_session_is_exact_whatever_its_words(memory, sess
     assert hit.why["branch"] is True
 
 
-def test_the_same_state_in_another_session_comes_after_this_branch(memory, session, clock):
+def test_the_same_state_in_another_session_comes_after_this_branch(memory, session):
     mine = session.remember("Main Street 1", state=STATE)
     other = memory.start_session("u_1").remember("Side Street 2", state=STATE)
     hits = session.recall("", state=STATE)
@@ -85,7 +85,7 @@ def test_another_users_state_is_never_exact(memory, session):
     assert session.recall("", state=STATE) == []
 
 
-def test_a_windowed_signature_is_this_branch_only_within_its_window(memory, session, clock):
+def test_a_windowed_signature_is_this_branch_only_within_its_window(session, clock):
     kept = session.remember("noon", state=STATE, signature_window="hour")
     (hit,) = session.recall("", state=STATE, signature_window="hour", touch=False)
     assert (hit.fragment.id, hit.why["branch"]) == (kept.id, True)
@@ -105,7 +105,7 @@ def test_this_sessions_text_of_the_last_hour_is_near(memory, session):
     assert set(tiers.values()) == {"L2", "L3"}
 
 
-def test_near_and_exact_hold_however_many_came_later(memory, session):
+def test_near_and_exact_hold_however_many_came_later(session):
     wanted = session.remember("the blue bicycle", state=STATE, at=START - HOUR // 2)
     session.remember_many([{"content": f"turn {n}", "state": STATE} for n in range(400)])
     (hit,) = session.recall("bicycle", tiers=["L2", "L3"], limit=1)
@@ -208,7 +208,7 @@ def test_ties_are_ordered_by_the_newest(session):
     assert found == same[::-1]
 
 
-def test_why_names_where_it_comes_from(memory, session, clock):
+def test_why_names_where_it_comes_from(session, clock):
     fragment = session.remember("green tea", role="assistant", speaker="Bot", source="chat")
     (hit,) = session.recall("tea")
     assert hit.why["provenance"] == {

@@ -292,7 +292,8 @@ def test_a_session_gets_an_id_of_its_own(memory):
     assert memory.session(one.id).user_id == "u_1"
 
 
-def test_a_session_id_of_another_user_is_refused_and_nothing_is_written(memory, session):
+@pytest.mark.usefixtures("session")
+def test_a_session_id_of_another_user_is_refused_and_nothing_is_written(memory):
     before = dump(memory)
     with pytest.raises(PermissionDenied):
         memory.start_session("u_2", session_id="s_1", user_name="Eve")
@@ -304,7 +305,8 @@ def test_a_session_that_is_not_there_is_not_found(memory):
         memory.session("s_404")
 
 
-def test_a_session_freezes_the_core_and_profile_of_its_start(memory, session):
+@pytest.mark.usefixtures("session")
+def test_a_session_freezes_the_core_and_profile_of_its_start(memory):
     rows = memory.database.rows
     memory.database.connection.execute("UPDATE users SET core = 'core text', profile = 'profile text'")
     memory.start_session("u_1", session_id="s_2")
@@ -320,7 +322,8 @@ def test_a_session_freezes_the_core_and_profile_of_its_start(memory, session):
     ]
 
 
-def test_a_users_name_is_kept_and_can_be_given_anew(memory, session):
+@pytest.mark.usefixtures("session")
+def test_a_users_name_is_kept_and_can_be_given_anew(memory):
     memory.start_session("u_1")
     assert memory.database.row("SELECT name FROM users")[0] == "Ann"
     memory.start_session("u_1", user_name="Anna")

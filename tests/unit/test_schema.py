@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - tables of cases, one case a line
 """The four tables: constraints, cascades, and migrations that leave all or nothing."""
 
 import os

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - tables of cases, one case a line
 """Strength: one formula with a half-life, defaults by type code and scope, shared by all."""
 
 import pytest

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - tables of cases, one case a line
 """The text index: each user's own, the same after every change, able to be made anew."""
 
 import pytest

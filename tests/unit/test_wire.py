@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - tables of cases, one case a line
+# ruff: noqa: E501, PT017 - tables of cases, one case a line
 """The wire: one verb as JSON in and JSON out, bytes beside it, every failure typed."""
 
 import json
