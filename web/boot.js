@@ -37,51 +37,62 @@ export async function boot(base, report) {
   report("assets");
   refuseWithoutWasm();
   const assets = new Assets(base, report);
-  const scripts = SCRIPTS.map((path) => assets.script(path));
-  const early = Promise.all([assets.file(WASM), assets.file(STDLIB), assets.file(LOCK)]);
-  // Awaited below in another order: a failure must not count as unhandled until then.
-  for (const one of [...scripts, early]) one.catch(() => {});
-  const wheel = Object.keys(await assets.listed()).find((path) => WHEEL.test(path));
-  if (!wheel) {
-    throw bootError("assets", assets.url("manifest.json"), "the list of files names no wheel", COPY);
+  const { signal, fail } = failure();
+  const [loader, factory] = SCRIPTS.map((path) => assets.script(path));
+  const files = [WASM, STDLIB, LOCK].map((path) => assets.file(path));
+  const wheel = assets.wheel();
+  const whl = wheel.then((path) => assets.file(path));
+  Promise.all([loader, factory, whl, ...files]).then(() => report("runtime"), fail);
+  // Python starts as soon as what it needs next is there and checked; a file that fails its check ends all.
+  return await Promise.race([
+    signal,
+    handingOut(assets, fail, async () => {
+      const [{ loadPyodide }] = await Promise.all([loader, factory]);
+      return await startPython(loadPyodide, assets, report);
+    }),
+  ]);
+}
+
+/** A promise that only ever rejects, and the function that rejects it. */
+function failure() {
+  /** @type {(error: unknown) => void} */
+  let fail = () => {};
+  const signal = /** @type {Promise<never>} */ (new Promise((_, reject) => void (fail = reject)));
+  return { signal, fail };
+}
+
+/**
+ * @param {(options: object) => Promise<Pyodide>} loadPyodide
+ * @param {Assets} assets
+ * @param {Report} report
+ * @returns {Promise<Engine>}
+ */
+async function startPython(loadPyodide, assets, report) {
+  // What Python says while it starts explains a failure; what it says later could hold what is remembered
+  // and is dropped.
+  const said = /** @type {string[]} */ ([]);
+  let listening = true;
+  const listen = (/** @type {string} */ line) => void (listening && said.push(line));
+  try {
+    const pyodide = await loadPyodide({
+      indexURL: assets.url("runtime/"),
+      packageBaseUrl: assets.url("runtime/"),
+      lockFileContents: assets.file(LOCK).then((bytes) => new TextDecoder().decode(bytes)),
+      packages: [PACKAGE],
+      stdout: listen,
+      stderr: listen,
+    });
+    report("python");
+    // Pyodide reports a wheel that it could not install only as a line of text: importing is the test.
+    const { dispatch } = pyodide.pyimport("py_memory.browser.worker");
+    return { dispatch, failed: () => hasFailed(pyodide) };
+  } catch (cause) {
+    if (cause instanceof BootError) throw cause;
+    const reason = [textOf(cause), ...said].join("\n");
+    throw bootError("python", assets.url(await assets.wheel()), "Python did not start", COPY, reason);
+  } finally {
+    listening = false;
   }
-  const [[wasm, stdlib, lock], whl, { loadPyodide }] = await Promise.all([
-    early,
-    assets.file(wheel),
-    ...scripts,
-  ]);
-  report("runtime");
-  const checked = new Map([
-    [assets.url(WASM), new Response(wasm, { headers: { "content-type": "application/wasm" } })],
-    [assets.url(STDLIB), new Response(stdlib)],
-    [assets.url(wheel), new Response(whl)],
-  ]);
-  return await withChecked(checked, assets.url(WASM), async () => {
-    const said = /** @type {string[] | null} */ ([]);
-    let listening = said;
-    try {
-      /** @type {Pyodide} */
-      const pyodide = await loadPyodide({
-        indexURL: assets.url("runtime/"),
-        packageBaseUrl: new URL(".", assets.url(wheel)).href,
-        lockFileContents: new TextDecoder().decode(lock),
-        packages: [PACKAGE],
-        // What Python says while it starts explains a failure; what it says later could hold what is
-        // remembered and is dropped.
-        stdout: (/** @type {string} */ line) => void listening?.push(line),
-        stderr: (/** @type {string} */ line) => void listening?.push(line),
-      });
-      report("python");
-      // Pyodide reports a wheel that it could not install only as a line of text: importing is the test.
-      const { dispatch } = pyodide.pyimport("py_memory.browser.worker");
-      return { dispatch, failed: () => hasFailed(pyodide) };
-    } catch (cause) {
-      const reason = [textOf(cause), ...(said ?? [])].join("\n");
-      throw bootError("python", assets.url(wheel), "Python did not start", COPY, reason);
-    } finally {
-      listening = null;
-    }
-  });
 }
 
 /** After a fatal error of the runtime whatever is asked of it throws. @param {Pyodide} pyodide */
@@ -107,6 +118,9 @@ function refuseWithoutWasm() {
 
 /** Our files: each fetched once and compared with the list before it is used. */
 class Assets {
+  #fetch = fetch.bind(globalThis);
+  /** @type {Map<string, Promise<ArrayBuffer>>} */
+  #files = new Map();
   /** @type {Promise<Record<string, Listed>> | undefined} */
   #list;
   #loaded = 0;
@@ -140,16 +154,30 @@ class Assets {
     return this.#list;
   }
 
+  /** The path of the wheel that the runtime loads. */
+  async wheel() {
+    const wheel = Object.keys(await this.listed()).find((path) => WHEEL.test(path));
+    if (wheel) return wheel;
+    throw bootError("assets", this.url("manifest.json"), "the list of files names no wheel", COPY);
+  }
+
+  /** The checked bytes of a file. @param {string} path */
+  file(path) {
+    const known = this.#files.get(path) ?? this.#checked(path, "default");
+    this.#files.set(path, known);
+    return known;
+  }
+
   /**
    * @param {string} path
-   * @param {RequestCache} [cache]
+   * @param {RequestCache} cache
    * @returns {Promise<ArrayBuffer>}
    */
-  async file(path, cache = "default") {
+  async #checked(path, cache) {
     const bytes = await this.#fetched(path, cache);
     if (await this.#fits(path, bytes)) return bytes;
     // A cache may still hold the file of the version before: ask the server itself, once.
-    if (cache !== "reload") return await this.file(path, "reload");
+    if (cache !== "reload") return await this.#checked(path, "reload");
     const start = new TextDecoder().decode(bytes.slice(0, 64)).trimStart();
     const page = start.startsWith("<");
     throw bootError(
@@ -170,7 +198,7 @@ class Assets {
     try {
       const module = await import(/* @vite-ignore */ /* webpackIgnore: true */ url);
       if (await this.#fits(path, await this.#fetched(path, "force-cache"))) return module;
-      await this.file(path, "reload");
+      await this.#checked(path, "reload");
       const hint = "The right one has been fetched now: call openMemory again.";
       throw bootError("assets", url, "the browser's cache held another version", hint);
     } catch (cause) {
@@ -192,7 +220,7 @@ class Assets {
     const refused = (what, hint, cause) => bootError("assets", url, what, hint, cause);
     let response;
     try {
-      response = await fetch(url, { cache });
+      response = await this.#fetch(url, { cache });
       if (response.ok) refuseType(path, response.headers.get("content-type") ?? "", refused);
       else throw refused(`the server answered ${response.status}`, COPY);
       return await this.#read(response);
@@ -250,34 +278,35 @@ function hex(bytes) {
 }
 
 /**
- * Run `start` while fetch() gives out the checked files, and while console.warn() is listened to: that is all
- * that Pyodide does when it cannot make use of the wasm file. This worker is ours alone, so nobody else's
- * functions are touched; both are put back afterwards.
+ * Run `start` while fetch() hands out checked files, and while console.warn() is listened to: that is all that
+ * Pyodide does when it cannot make use of the wasm file. This worker is ours alone, so nobody else's functions
+ * are touched; both are put back afterwards.
  * @template T
- * @param {Map<string, Response>} checked
- * @param {string} wasm
+ * @param {Assets} assets
+ * @param {(error: unknown) => void} fail
  * @param {() => Promise<T>} start
  * @returns {Promise<T>}
  */
-async function withChecked(checked, wasm, start) {
+async function handingOut(assets, fail, start) {
   const { fetch } = globalThis;
   const { warn } = console;
+  globalThis.fetch = async (input, init) => {
+    const url = input instanceof Request ? input.url : String(input);
+    const path = url.slice(assets.base.length);
+    if (!url.startsWith(assets.base) || !(path === WASM || path === STDLIB || WHEEL.test(path))) {
+      return await fetch(input, init);
+    }
+    const type = path === WASM ? "application/wasm" : "application/zip";
+    return new Response(await assets.file(path), { headers: { "content-type": type } });
+  };
+  console.warn = (...said) => {
+    const cause = said.find((one) => one instanceof Error);
+    if (!cause) return;
+    const hint = `${COPY} A device that is short of memory can be the cause, too.`;
+    fail(bootError("runtime", assets.url(WASM), "WebAssembly did not take the file", hint, cause));
+  };
   try {
-    return await new Promise((resolve, reject) => {
-      globalThis.fetch = (input, init) => {
-        const url = input instanceof Request ? input.url : String(input);
-        const response = checked.get(url);
-        checked.delete(url);
-        return response ? Promise.resolve(response) : fetch(input, init);
-      };
-      console.warn = (...said) => {
-        const cause = said.find((one) => one instanceof Error);
-        if (!cause) return;
-        const hint = `${COPY} A device that is short of memory can be the cause, too.`;
-        reject(bootError("runtime", wasm, "WebAssembly did not take the file", hint, cause));
-      };
-      start().then(resolve, reject);
-    });
+    return await start();
   } finally {
     globalThis.fetch = fetch;
     console.warn = warn;

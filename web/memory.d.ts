@@ -25,7 +25,7 @@
  * @module
  */
 
-/** A time: a Date, ISO 8601 text (without an offset: UTC), or milliseconds since 1970. */
+/** A time: a Date, ISO 8601 text (without an offset: in the `timeZone` that the verb is given, else UTC), or milliseconds since 1970. */
 export type Time = Date | string | number;
 
 /** What JSON can carry. Dates become ISO text; NaN, functions, Map, Set and bytes are refused. */
@@ -356,6 +356,8 @@ export interface Filters {
   type?: FragmentType | readonly FragmentType[];
   types?: readonly FragmentType[];
   skill?: string;
+  /** For times without an offset, and for cites; UTC and the memory's. */
+  timeZone?: string;
 }
 
 export interface LookOptions extends Filters, CallOptions {
@@ -363,7 +365,6 @@ export interface LookOptions extends Filters, CallOptions {
   limit?: number;
   /** 0.3; 0 finds what has faded, too. */
   minScore?: number;
-  timeZone?: string;
   metadata?: JsonObject;
   includeSensitive?: boolean;
   /** How many turns beside each hit; 0. */
@@ -467,7 +468,11 @@ export interface ImportOptions extends CallOptions {
 }
 
 export interface ImportCounts {
+  /** New here. */
   added: number;
+  /** Brought up to the later state that the file knows. */
+  updated: number;
+  /** Left as they are. */
   kept: number;
 }
 
@@ -614,6 +619,14 @@ export interface Memory {
    * ```
    */
   check(options?: CallOptions): Promise<CheckReport>;
+
+  /**
+   * Make the text index anew from the fragments.
+   * ```js
+   * if (!(await memory.check()).ok) await memory.reindex();
+   * ```
+   */
+  reindex(options?: CallOptions): Promise<{ fragments: number }>;
 
   /**
    * Answer the calls that were made, end the worker, free the name. Closing twice is closing once.

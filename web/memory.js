@@ -31,6 +31,7 @@ const WRITES = new Set([
   "restore",
   "import_json",
   "import_image",
+  "reindex",
 ]);
 
 /** Memories that are open or opening. @type {Map<string, Promise<Memory>>} */
@@ -266,6 +267,11 @@ class Memory {
   /** @param {Options} [options] */
   check(options) {
     return this.#caller.call("check", options);
+  }
+
+  /** @param {Options} [options] */
+  reindex(options) {
+    return this.#caller.call("reindex", options);
   }
 
   close() {

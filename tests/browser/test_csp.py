@@ -47,6 +47,7 @@ EVERY_VERB = """async (secret) => {
   const file = await memory.exportJSON();
   const report = await memory.importJSON(file);
   await memory.importImage(await memory.exportImage());
+  await memory.reindex();
   const { ok } = await memory.check();
   const { fragments } = await memory.metrics({ userId: "u" });
   await session.end();
@@ -72,7 +73,7 @@ def test_every_verb_under_the_policy(strict_site: StaticServer, page: Page) -> N
     assert found["violations"] == []
     assert found["counts"] == [True, 1, True, 3, 1]
     assert (found["bytes"], found["media"], found["fragments"], found["ok"]) == (5000, "image/png", 3, True)
-    assert found["kept"] == {"added": 0, "kept": 3}
+    assert found["kept"] == {"added": 0, "updated": 0, "kept": 3}
     assert all(code != "nothing was refused" for code in found["refused"])
     assert SECRET not in json.dumps(found["refused"])
     assert not any(SECRET in text for text in heard), "what is remembered reached the console"

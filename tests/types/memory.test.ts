@@ -45,6 +45,7 @@ exact<Answer<Memory["exportImage"]>, Blob>(true);
 exact<Answer<Memory["importJSON"]>, ImportReport>(true);
 exact<Answer<Memory["metrics"]>, Metrics>(true);
 exact<Answer<Memory["check"]>, CheckReport>(true);
+exact<Answer<Memory["reindex"]>, { fragments: number }>(true);
 exact<Answer<Memory["close"]>, void>(true);
 exact<Answer<Session["remember"]>, Fragment>(true);
 exact<Answer<Session["rememberMany"]>, Fragment[]>(true);
