@@ -85,7 +85,7 @@ class IndexedDBStore:
             request, future = asked.pop()
             if await future == "error":
                 raise faults.lost(faults.name_of(request.error))
-            yield [_bytes_of(record) for record in request.result]
+            yield _bytes_of_all(request.result)
 
     async def put(self, records: Iterable[tuple[int, bytes]], meta: str, end: int | None) -> None:
         """Keep records and the record about the image in one transaction; return at `complete`."""
@@ -340,12 +340,12 @@ def _put_all(put: Any, records: Iterable[tuple[int, bytes]]) -> None:
         put(value, number)
 
 
-def _bytes_of(record: Any) -> bytes:
-    """Return a record's bytes; what is no byte array counts as empty, and fails its check."""
+def _bytes_of_all(records: Any) -> list[bytes]:
+    """Return the records' bytes; what is no byte array counts as empty, and fails its check."""
     try:
-        return bytes(record.to_bytes())
+        return [record.to_bytes() for record in records]
     except (AttributeError, TypeError, JsException):
-        return b""
+        return [record.to_bytes() if hasattr(record, "to_bytes") else b"" for record in records]
 
 
 def _abort(transaction: Any) -> bool:

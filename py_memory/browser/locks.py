@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import js
-from pyodide.ffi import create_once_callable, to_js
+from pyodide.ffi import JsException, create_once_callable, to_js
 
 from py_memory.browser.faults import name_of
 from py_memory.errors import AlreadyOpen, InsecureContext, StorageBlocked
@@ -87,14 +87,22 @@ class WebLock:
         def failed(error: Any) -> None:
             ended(error)
             if not answer.done():
-                message = "The browser refused to give a lock: check that the page may use its storage."
-                answer.set_exception(StorageBlocked(message, cause=name_of(error)))
+                answer.set_exception(_refused(error))
             elif self._release is not None:
                 self._release = None
                 self._on_stolen()
 
         options = to_js({"ifAvailable": True}, dict_converter=js.Object.fromEntries)
-        request = js.navigator.locks.request(self._name, options, create_once_callable(granted))
+        callback = create_once_callable(granted)
+        try:
+            request = js.navigator.locks.request(self._name, options, callback)
+        except JsException as exc:
+            raise _refused(exc) from exc
         request.then(ended, failed)
         self._over = over
         return await answer
+
+
+def _refused(error: Any) -> StorageBlocked:
+    message = "The browser refused to give a lock: check that this page may use its storage."
+    return StorageBlocked(message, cause=name_of(error))

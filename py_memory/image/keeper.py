@@ -36,7 +36,7 @@ FOLD_FRAMES = 1_000
 RECONNECTS = 3
 """A lost connection is opened again at most this often for one call."""
 
-_CAN_CUT = sys.version_info >= (3, 12)
+_CAN_DETACH = sys.version_info >= (3, 12)
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
@@ -142,7 +142,7 @@ class Keeper:
             end = meta.page_count if meta.page_count < previous.page_count else None
             await self._put(partial(self._records, sealed, meta), meta, end)
         except BaseException:
-            await self._undo()
+            self._undo()
             raise
         self.log.accept(sealed)
         if self.log.frames() > self._fold_frames:
@@ -214,21 +214,31 @@ class Keeper:
                 cause = exc
         raise _lost() from cause
 
-    async def _undo(self) -> None:
-        """Make the database show what is kept, and nothing after it."""
+    def _undo(self) -> None:
+        """Make the database show what is kept, and nothing after it; needs nothing of the store."""
         database = self._open_database()
         try:
-            if not _CAN_CUT:
-                await self._reload()
-                return
-            if database.is_open:
+            if _CAN_DETACH:
                 database.detach()
+            else:
+                self._close_without_folding(database)
             self.log.cut(PAGE_SIZE)
             database.attach()
             self._after_undo()
         except Exception:  # noqa: BLE001  # the caller's error matters more; the next call reloads
             self._in_doubt = True
             self._text = None
+
+    def _close_without_folding(self, database: Database) -> None:
+        """Put back what closing folds in: Python before 3.12 cannot close without that."""
+        before = {}
+        for path in (self.path, self.log.path):
+            with open(path, "rb") as file:
+                before[path] = file.read()
+        database.close()
+        for path, data in before.items():
+            with open(path, "wb") as file:
+                file.write(data)
 
     async def _store_whole(self, database: Database) -> None:
         database.fold()
