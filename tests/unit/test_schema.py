@@ -294,3 +294,28 @@ def test_opening_again_changes_nothing(old, clock):
     with opened(old, clock=clock):
         pass
     assert bytes_of(old) == first
+
+
+def test_what_is_still_in_the_log_is_in_the_untouched_copy(old, clock):
+    database = Database(old)
+    database.connection.execute("UPDATE fragments SET content = 'changed at last'")
+    with pytest.raises(PyMemoryError):
+        schema.migrate(database, (*schema.MIGRATIONS, fails_half_way))
+    (name,) = copy_beside(old)
+    with opened(os.path.join(os.path.dirname(old), name), clock=clock) as memory:
+        assert contents(memory.timeline("u_1")) == ["changed at last"]
+    database.close()
+
+
+def test_a_database_that_another_program_left_with_orphans_is_not_migrated(old):
+    connection = sqlite3.connect(old)
+    connection.execute("DELETE FROM users")
+    connection.commit()
+    connection.close()
+    database = Database(old)
+    with pytest.raises(CorruptImage) as caught:
+        schema.migrate(database, (*schema.MIGRATIONS, adds_a_column))
+    assert caught.value.details["kind"] == "migration"
+    assert schema.version_of(database) == schema.SCHEMA_VERSION
+    assert "mood" not in {row[1] for row in database.rows("PRAGMA table_info(users)")}
+    database.close()
