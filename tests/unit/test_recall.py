@@ -41,8 +41,17 @@ OWN = [
 ]
 
 
-@pytest.mark.parametrize("story", OWN + shared_cases("memory.json").get("recall_stories", []))
+@pytest.mark.parametrize("story", OWN)
 def test_stories_are_recalled(memory, story):
+    recalled(memory, story)
+
+
+def test_the_stories_beside_the_checkout_are_recalled_too(memories):
+    for story in shared_cases("memory.json").get("recall_stories", OWN):
+        recalled(memories(), story)
+
+
+def recalled(memory, story):
     session = memory.start_session("u_1")
     told = [session.remember(text, role=role).id for role, text in story["remember"]]
     for hits in (session.recall(story["query"]), memory.search("u_1", story["query"])):

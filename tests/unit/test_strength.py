@@ -52,17 +52,28 @@ OWN = [
         "score": 6.0,
     },
 ]
-CASES = OWN + shared_cases("memory.json").get("memory_score", [])
+BESIDE = shared_cases("memory.json").get("memory_score", OWN)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", OWN)
 def test_the_memory_score_is_what_the_formula_says(case):
     given_case = {name: value for name, value in case.items() if name != "score"}
     assert memory_score(**given_case, settings=Settings()) == pytest.approx(case["score"], abs=1e-12)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", OWN)
 def test_a_recalled_fragment_has_that_score_at_that_age(case, memory, clock):
+    recalled(case, memory, clock)
+
+
+def test_the_cases_beside_the_checkout_are_met_too(memories, clock):
+    for case in BESIDE:
+        options = {name: value for name, value in case.items() if name != "score"}
+        assert memory_score(**options, settings=Settings()) == pytest.approx(case["score"], abs=1e-12)
+        recalled(case, memories(), clock)
+
+
+def recalled(case, memory, clock):
     session = memory.start_session("u_1")
     session.remember(
         "green tea",
