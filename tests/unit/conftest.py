@@ -1,5 +1,6 @@
 """Fixtures of the engine's tests."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -10,9 +11,11 @@ from hypothesis import settings
 from py_memory import Memory, Session
 from tests.unit.helpers import Clock, opened
 
-# How long an example takes says nothing on a busy machine or in WebAssembly.
-settings.register_profile("unit", deadline=None)
-settings.load_profile("unit")
+# How long an example takes says nothing on a busy machine or in WebAssembly. The same examples
+# everywhere, so that a failure can be met again; with "search" they are others each time.
+settings.register_profile("unit", deadline=None, derandomize=True, database=None)
+settings.register_profile("search", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "unit"))
 
 Opener = Callable[..., Memory]
 
