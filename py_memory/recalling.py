@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from py_memory import boundary, loading
+from py_memory.asking import Asked, asked
 from py_memory.engine import Engine
 from py_memory.errors import InvalidArgument
 from py_memory.listing import limit_of
@@ -19,7 +20,6 @@ from py_memory.remembering import Place
 from py_memory.scoping import FILTERS, Condition, filtered, live
 from py_memory.signature import WINDOWS, context_signature, state_signature
 from py_memory.strength import Strength, strength_of
-from py_memory.text import query_terms
 from py_memory.times import iso, known_zone, local, to_ms
 
 TIERS = ("L1", "L2", "L3")
@@ -93,21 +93,33 @@ def _hits(
         zone = known_zone(options["time_zone"], engine.zones, now)
     condition = _visible(engine, user_id, options)
     at: int = condition.params.get("as_of", now)
-    asked = boundary.text(query, "query", engine.settings)
-    by_words = bool(query_terms(asked))
-    found = relevances(engine, user_id, asked, condition, limit) if by_words else {}
+    query = boundary.text(query, "query", engine.settings)
+    question = asked(engine, user_id, query, at, zone)
+    if not question.by_words and question.times:
+        _within(condition, question)
+    found = relevances(engine, user_id, question, condition, limit) if question.by_words else {}
     candidates: dict[int, _Candidate] = {}
     if place is not None and "L1" in tiers:
         _exact(engine, place, condition, options, at, found, candidates)
     if place is not None and "L2" in tiers:
         _near(engine, place, condition, at, found, candidates)
     if "L3" in tiers:
-        _meant(engine, condition, found, by_words, limit, candidates)
-    scored = _scored(engine, candidates, found, by_words, options, at)[:limit]
-    hits = _explained(engine, scored, found, options, at, zone)
+        _meant(engine, condition, found, question, limit, candidates)
+    scored = _scored(engine, candidates, found, question, options, at)[:limit]
+    hits = _explained(engine, scored, found, question, options, at, zone)
     if boundary.flag(options.get("touch", True), "touch") and options.get("as_of") is None:
         engine.touch([one.id for one in scored], now)
     return hits
+
+
+def _within(condition: Condition, question: Asked) -> None:
+    """Narrow to the times that a query is about, when it is about nothing else."""
+    spans = " OR ".join(
+        f"(f.happened_at >= :from_{i} AND f.happened_at < :till_{i})" for i in range(len(question.times))
+    )
+    condition.add(f"({spans})")
+    for i, word in enumerate(question.times):
+        condition.params.update({f"from_{i}": word.start, f"till_{i}": word.end})
 
 
 def _visible(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Condition:
@@ -201,13 +213,13 @@ def _meant(
     engine: Engine,
     condition: Condition,
     found: Mapping[int, Relevance],
-    by_words: bool,
+    question: Asked,
     limit: int,
     candidates: dict[int, _Candidate],
 ) -> None:
     """L3: what the query meets; a query without words meets the newest."""
     rows = list(found)
-    if not by_words:
+    if not question.by_words:
         rows = [
             row[0]
             for row in engine.database.rows(
@@ -224,7 +236,7 @@ def _scored(
     engine: Engine,
     candidates: Mapping[int, _Candidate],
     found: Mapping[int, Relevance],
-    asked: bool,
+    question: Asked,
     options: Mapping[str, Any],
     at: int,
 ) -> list[_Scored]:
@@ -245,13 +257,13 @@ def _scored(
         value = found[pk].value if pk in found else 0.0
         best = max(
             (
-                (weight * _relevance(tier, value, settings.relevance_floor, asked), weight, tier)
+                (weight * _relevance(tier, value, settings.relevance_floor, question), weight, tier)
                 for tier, weight in candidate.tiers.items()
             ),
             key=lambda one: (one[0], one[1]),
         )
         _, weight, tier = best
-        relevance = _relevance(tier, value, settings.relevance_floor, asked)
+        relevance = _relevance(tier, value, settings.relevance_floor, question)
         score = weight * relevance * strength.strength
         order = (-score, not candidate.branch, -happened, -stored, fragment_id)
         scored.append(_Scored(pk, fragment_id, tier, weight, relevance, strength, score, order, candidate))
@@ -261,16 +273,18 @@ def _scored(
     return scored
 
 
-def _relevance(tier: str, value: float, floor: float, asked: bool) -> float:
-    if tier == "L3":
-        return value
-    return max(value, floor) if asked else 1.0
+def _relevance(tier: str, value: float, floor: float, question: Asked) -> float:
+    if question.by_words:
+        return value if tier == "L3" else max(value, floor)
+    # Without words: what lies in the time asked for answers wholly; the newest answer nothing.
+    return 1.0 if tier != "L3" or question.times else 0.0
 
 
 def _explained(
     engine: Engine,
     scored: list[_Scored],
     found: Mapping[int, Relevance],
+    question: Asked,
     options: Mapping[str, Any],
     at: int,
     zone: str,
@@ -302,6 +316,7 @@ def _explained(
             "tiers": sorted(one.candidate.tiers),
             "branch": one.candidate.branch,
             "signals": signals,
+            "times": question.described(),
             "memory": one.strength.to_dict(),
             "provenance": _provenance(fragment, skill),
             "as_of": iso(at),

@@ -34,9 +34,33 @@ class Settings:
     working_ttl_seconds: int = 3_600
     posting_budget: int = 30_000
     neighbour_pause_ms: int = 1_800_000
+    rank_coverage_floor: float = 0.6
+    rank_question: float = 0.9
+    rank_speaker: float = 1.3
+    rank_day: float = 2.5
+    rank_next: float = 0.5
+    rank_previous: float = 0.2
+    rank_two_away: float = 0.3
+    rank_session: float = 0.2
+    rank_character: float = 0.7
 
 
-_UNIT = frozenset(("exact_weight", "near_weight", "meaning_weight", "relevance_floor", "strength_floor"))
+_UNIT = frozenset(
+    (
+        "exact_weight",
+        "near_weight",
+        "meaning_weight",
+        "relevance_floor",
+        "strength_floor",
+        "rank_coverage_floor",
+        "rank_question",
+        "rank_next",
+        "rank_previous",
+        "rank_two_away",
+        "rank_session",
+        "rank_character",
+    )
+)
 _POSITIVE = frozenset(
     (
         "max_text_bytes",
@@ -54,6 +78,8 @@ _LIMITS = {
     "half_life_hours_short": (1e-3, 1e6),
     "working_ttl_seconds": (0.0, 3_155_760_000.0),
     "max_json_depth": (1.0, 64.0),
+    "rank_speaker": (1.0, 10.0),
+    "rank_day": (1.0, 10.0),
 }
 
 

@@ -23,6 +23,27 @@ _CHINESE = frozenset(
 )
 
 
+_CHINESE_CHARACTERS = frozenset(
+    "的了是我你您他她它们这那有在和就不人都一个上下也很到说要去会着没看好自己吗呢吧啊呀哦嗯嘛什么怎样哪谁几多少"
+    "时候可以对为与及或被把让给从向等能还再又才最更太真只其之以但而如果因所然后里中来过得地年月日天些每次种想"
+)
+
+# What people ask with when they ask for a time and nothing else.
+_ASKING = frozenset(
+    """
+    say said tell told talk mention discuss speak happen remember chat do did write wrote anything
+    something everything thing happened mentioned discussed talked going
+    我说 说过 说了 过什 做过 做了 我做 了些 些什 聊过 聊了 我聊 提到 到过 提过 我提 讲过 讲了 我讲 发生
+    生了 记得 你记 还记 得我 了哪 哪些 过哪 干了 我干 事情 么事 什么 聊什 说什 做什 哪些 了什
+    """.split()
+)
+
+
+def is_asking(term: str) -> bool:
+    """Tell whether a word of a query only asks for what was said or done."""
+    return is_stop(term) or term.strip("*") in _ASKING
+
+
 def is_stop(term: str) -> bool:
     """Tell whether a word, as it stands in a query, says nothing of its subject."""
-    return term in _ENGLISH or term in _CHINESE
+    return term in _ENGLISH or term in _CHINESE or term in _CHINESE_CHARACTERS

@@ -38,6 +38,7 @@ _TOKEN = re.compile(
     f"|(?P<word>{_LETTER}+(?:['.\\-_@+#/:&]+{_LETTER}+)*(?:\\+\\+|#(?!\\w))?)"
     "|(?P<symbol>[^\\w\\s\x00-\x7f])"
 )
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _PART = re.compile("[^\\W\\d_]+|\\d+")
 _CAMEL = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 _JOINER = re.compile("['.\\-_@+#/:&]")
@@ -104,6 +105,18 @@ def query_terms(text: str) -> list[str]:
             every.append(token)
             telling.append(token)
     return list(dict.fromkeys(telling or every))
+
+
+def query_characters(text: str) -> list[str]:
+    """Return the telling single characters of a query's runs without spaces, as terms.
+
+    Beside the pairs, they find what says the same in other words (学数学, 数学课, 学习).
+    """
+    found: dict[str, None] = {}
+    for kind, token in _tokens(text):
+        if kind == "paired" and len(token) > 1:
+            found |= {f"{char}*": None for char in token if _HAN.match(char) and not is_stop(char)}
+    return list(found)
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ beside them: document counts, term counts and lengths are all the user's own.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from py_memory.database import Database
@@ -110,8 +110,10 @@ class TextIndex:
         self._database.rows("INSERT INTO text_index (text_index) VALUES ('integrity-check')")
         return True
 
-    def terms_of(self, user_id: str, query: str, budget: int) -> list[Term]:
-        """Return a query's terms that this user's text has, the most telling first.
+    def terms_of(self, user_id: str, asked: Mapping[str, float], budget: int) -> list[Term]:
+        """Return those of the terms that this user's text has, the most telling first.
+
+        `asked` gives each term the factor of its weight.
 
         At most 64 terms are kept, from the rarest on, while all their postings stay within the
         budget; one is always kept.
@@ -121,14 +123,14 @@ class TextIndex:
             return []
         documents = self.size(user_id)[0]
         weighed: list[Term] = []
-        asked = query_terms(query)
-        if len(asked) > _MAX_COUNTED:
-            asked = sorted(asked, key=lambda term: (-len(term), term))[:_MAX_COUNTED]
-        for wanted in asked:
+        counted = list(asked)
+        if len(counted) > _MAX_COUNTED:
+            counted = sorted(counted, key=lambda term: (-len(term), term))[:_MAX_COUNTED]
+        for wanted in counted:
             count = self._count(tag + wanted)
             if count:
                 weight = math.log(1 + max(documents - count + 0.5, 0.5) / (count + 0.5))
-                weighed.append(Term(wanted, weight, count))
+                weighed.append(Term(wanted, weight * asked[wanted], count))
         weighed.sort(key=lambda term: (term.documents, term.text))
         kept: list[Term] = []
         spent = 0

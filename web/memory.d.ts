@@ -88,6 +88,15 @@ export interface Settings {
   /** 3600 */ workingTtlSeconds?: number;
   /** 30,000 */ postingBudget?: number;
   /** half an hour */ neighbourPauseMs?: number;
+  /** 0.6 */ rankCoverageFloor?: number;
+  /** 0.9 */ rankQuestion?: number;
+  /** 1.3 */ rankSpeaker?: number;
+  /** 2.5 */ rankDay?: number;
+  /** 0.5 */ rankNext?: number;
+  /** 0.2 */ rankPrevious?: number;
+  /** 0.3 */ rankTwoAway?: number;
+  /** 0.2 */ rankSession?: number;
+  /** 0.7 */ rankCharacter?: number;
 }
 
 /** Where opening has come to: the worker, the files, WebAssembly, Python, the stored image, done. */
@@ -255,6 +264,8 @@ export interface Why {
   branch: boolean;
   /** What relevance is made of. */
   signals: Record<string, any>;
+  /** The times that the query named; `ambiguous` where a word has two readings. */
+  times: { since: string; until: string; ambiguous: boolean }[];
   /** What strength is made of. */
   memory: { memoryScore: number; baseScore: number; accessBonus: number; decay: number; ageHours: number };
   provenance: {

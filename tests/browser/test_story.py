@@ -169,10 +169,10 @@ def test_remember_close_the_browser_reopen_recall_export_import(
         """,
         seen["json"],
     )
-    assert again["dry"]["fragments"] == {"added": 6, "kept": 0}
+    assert again["dry"]["fragments"] == {"added": 6, "kept": 0, "updated": 0}
     assert again["empty"] == 0
-    assert again["report"]["fragments"] == {"added": 6, "kept": 0}
-    assert again["twice"]["fragments"] == {"added": 0, "kept": 6}
+    assert again["report"]["fragments"] == {"added": 6, "kept": 0, "updated": 0}
+    assert again["twice"]["fragments"] == {"added": 0, "kept": 6, "updated": 0}
     assert without_time(again["json"]) == without_time(seen["json"])
 
 
