@@ -44,15 +44,14 @@ def stdlib(files: dict[str, bytes], leave_out: list[str]) -> dict[str, bytes]:
 
 
 def wheel(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Add bytecode in __pycache__ beside each source, which stays for readable tracebacks."""
+    """Add bytecode beside each source, which stays for readable tracebacks.
+
+    The worker imports from the wheel as it is, and zip imports find `name.pyc` there, not in __pycache__.
+    """
     result = {name: data for name, data in files.items() if not name.endswith("/RECORD")}
     record = next(name for name in files if name.endswith(".dist-info/RECORD"))
     for name in [name for name in result if name.endswith(".py")]:
-        folder, _, base = name.rpartition("/")
-        stem = base.removesuffix(".py")
-        result[f"{folder}/__pycache__/{stem}.{sys.implementation.cache_tag}.pyc"] = compiled(
-            result[name], name, 0
-        )
+        result[f"{name}c"] = compiled(result[name], name, 0)
     lines = []
     for name in sorted(result):
         digest = base64.urlsafe_b64encode(hashlib.sha256(result[name]).digest()).rstrip(b"=").decode()

@@ -26,11 +26,22 @@ def sha256(path: Path) -> str:
 
 
 def run_in_node(project: Project, folder: Path, python: str) -> str:
-    """Boot the built runtime under Node and return what the Python expression gives."""
+    """Boot the built runtime under Node and return what the Python expression gives.
+
+    The wheel is on the path as in the worker, and is loaded by its name in the lockfile, too.
+    """
     script = """
+        const { readFileSync, readdirSync } = await import("node:fs");
         const [folder, code] = process.argv.slice(1);
+        const wheel = folder + "/" + readdirSync(folder).find((name) => name.endsWith(".whl"));
         const { loadPyodide } = await import("file://" + folder + "/pyodide.mjs");
-        const pyodide = await loadPyodide({ indexURL: folder, packages: ["py-memory"] });
+        const pyodide = await loadPyodide({
+          indexURL: folder,
+          packages: ["py-memory"],
+          env: { PYTHONPATH: "/lib/py_memory.whl" },
+          fsInit: async (files) => files.writeFile("/lib/py_memory.whl", new Uint8Array(readFileSync(wheel))),
+        });
+        if (!pyodide.loadedPackages["py-memory"]) throw new Error("the lockfile does not give our package");
         console.log("=" + await pyodide.runPythonAsync(code));
     """
     done = subprocess.run(
@@ -130,12 +141,12 @@ for found in pkgutil.walk_packages(py_memory.__path__, "py_memory."):
         importlib.import_module(found.name)
 from py_memory import errors
 version = importlib.metadata.version("py-memory")
-json.dumps([version, py_memory.__version__, errors.__cached__, dataclasses.__spec__.origin])
+json.dumps([version, py_memory.__version__, errors.__spec__.origin, dataclasses.__spec__.origin])
 """,
     )
-    version, own, cached, origin = json.loads(answer)
+    version, own, bytecode, origin = json.loads(answer)
     assert version == own == project.version
-    assert cached.endswith("__pycache__/errors.cpython-314.pyc")
+    assert bytecode.endswith(".whl/py_memory/errors.pyc")
     assert origin.endswith(".zip/dataclasses.pyc")
 
 
