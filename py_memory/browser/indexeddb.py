@@ -23,6 +23,7 @@ STORES = ("pages", "meta", "fence")
 OPEN_SECONDS = 10.0
 BLOCKED_SECONDS = 2.0
 COMMIT_SECONDS = 60.0
+ASK_SECONDS = 10.0
 _FENCE_KEPT = 10_000
 
 
@@ -83,7 +84,7 @@ class IndexedDBStore:
         asked.reverse()
         while asked:
             request, future = asked.pop()
-            if await future == "error":
+            if await _bounded(future) == "error":
                 raise faults.lost(faults.name_of(request.error))
             yield _bytes_of_all(request.result)
 
@@ -111,7 +112,7 @@ class IndexedDBStore:
                 raise faults.aborted(faults.name_of(exc)) from exc
             self._drop()
             raise OutcomeUnknown from exc
-        await self._outcome(transaction, done)
+        await self._outcome(transaction, await self._settled(done))
 
     async def close(self) -> None:
         """Let go of the connection and of every proxy; twice does nothing."""
@@ -151,7 +152,7 @@ class IndexedDBStore:
             fence.delete(js.IDBKeyRange.upperBound(last - _FENCE_KEPT))
             transaction.commit()
             try:
-                await self._outcome(transaction, done)
+                await self._outcome(transaction, await _bounded(done))
             except OwnerLost:
                 continue
             except OutcomeUnknown as exc:
@@ -160,8 +161,14 @@ class IndexedDBStore:
             return
         raise faults.blocked("other pages are opening this memory at the same time")
 
-    def _watch(self, done: "asyncio.Future[str]") -> None:
-        """Bound the wait for one transaction, with one timer for all of them.
+    async def _ask(self, request: Any) -> Any:
+        """Wait for one reading request, in bounds: it stands behind every write begun before it."""
+        if await _bounded(self._heard().first(request, "success", "error")) == "success":
+            return request.result
+        raise faults.lost(faults.name_of(request.error))
+
+    async def _settled(self, done: "asyncio.Future[str]") -> str:
+        """Wait for a commit, in bounds, with one timer for all of them.
 
         A timer for each would stay behind, with its proxy, until its minute is over.
         """
@@ -169,6 +176,7 @@ class IndexedDBStore:
         self._watched = (done, loop.time() + COMMIT_SECONDS)
         if self._timer is None:
             self._timer = loop.call_later(COMMIT_SECONDS, self._tick)
+        return await done
 
     def _tick(self) -> None:
         self._timer = None
@@ -181,28 +189,14 @@ class IndexedDBStore:
         else:
             self._timer = loop.call_later(deadline - loop.time(), self._tick)
 
-    async def _ask(self, request: Any) -> Any:
-        """Wait for one reading request."""
-        if await self._heard().first(request, "success", "error") == "success":
-            return request.result
-        raise faults.lost(faults.name_of(request.error))
-
-    async def _outcome(self, transaction: Any, done: "asyncio.Future[str]") -> None:
-        """Wait for a transaction to settle, and say what its end means."""
-        self._watch(done)
-        kind = await done
-        if kind == "late":
-            again = self._heard().first(transaction, "complete", "abort")
-            if _abort(transaction):
-                await asyncio.wait([again], timeout=COMMIT_SECONDS)
-            if not again.done():
-                self._drop()
-                raise OutcomeUnknown
-            if again.result() == "abort":
-                raise faults.blocked("a write was not finished in a minute and was taken back")
-            kind = again.result()
+    async def _outcome(self, transaction: Any, kind: str) -> None:
+        """Say what a transaction's end means."""
         if kind == "complete":
             return
+        if kind == "late":
+            # Behind another page's open transaction, it cannot be taken back once committed.
+            self._drop()
+            raise OutcomeUnknown
         error = transaction.error
         name = faults.name_of(error)
         if name == "QuotaExceededError":
@@ -325,6 +319,18 @@ async def estimate() -> tuple[int | None, int | None]:
         return int(found.usage), int(found.quota)
     except (JsException, AttributeError, TypeError, ValueError):
         return None, None
+
+
+async def _bounded(future: "asyncio.Future[str]") -> str:
+    """Wait for an event that has to come soon.
+
+    Raises:
+        StorageBlocked: It did not.
+    """
+    await asyncio.wait([future], timeout=ASK_SECONDS)
+    if not future.done():
+        raise faults.blocked("it does not answer, and a write may still be waiting behind another tab")
+    return future.result()
 
 
 def _put_all(put: Any, records: Iterable[tuple[int, bytes]]) -> None:

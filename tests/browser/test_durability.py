@@ -1,6 +1,5 @@
 """The store in a real browser: nothing is acknowledged early, nothing is shown that is not kept."""
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Playwright
 
+from py_memory.times import system_zones
 from tests.browser.lab import Lab, laboratory
 from tools.project import Project
 
@@ -507,4 +507,180 @@ def test_a_page_with_its_own_python_uses_the_same_memory(lab: Lab):
         """
     )
     assert found == [True, True, ["invalid_argument"] * 4]
-    assert json.dumps(found)
+
+
+def test_a_caller_that_stops_waiting_does_not_stop_the_write(lab: Lab):
+    found = lab.run(
+        """
+        memory, session = await started()
+        js.faults.delay = 600
+        try:
+            await asyncio.wait_for(session.remember("whole"), 0.1)
+        except TimeoutError:
+            gone = True
+        js.faults.delay = 0
+        answer([gone, await fragments(memory), await same(memory)])
+        """
+    )
+    assert found == [True, ["whole"], True]
+
+
+SHORT = """
+from py_memory.browser import indexeddb
+indexeddb.COMMIT_SECONDS = indexeddb.ASK_SECONDS = seconds
+"""
+
+
+def test_a_commit_whose_end_is_never_heard_is_looked_up(lab: Lab):
+    lab.run(SHORT, seconds=0.5)
+    found = lab.run(
+        """
+        memory, session = await started()
+        js.faults.delay = 60_000
+        begun = time.monotonic()
+        code = await outcome(session.remember("kept"))
+        took = time.monotonic() - begun
+        js.faults.delay = 0
+        answer([code, took, await fragments(memory), await same(memory)])
+        """
+    )
+    lab.run(SHORT, seconds=20.0)
+    code, took, shown, equal = found
+    assert (code, shown, equal) == ("ok", ["kept"], True)
+    assert 0.4 < took < 5
+
+
+def test_a_write_behind_a_stuck_page_is_answered_in_bounds(lab: Lab, request: pytest.FixtureRequest):
+    lab.run(SHORT, seconds=1.0)
+    lab.run("memory, session = await started()\nawait session.remember('kept')")
+    # Another page keeps a writing transaction open for as long as it lives.
+    stuck = lab.page.context.new_page()
+    stuck.goto(lab.address.replace("lab.html", "blank.html"))
+    stuck.evaluate(
+        """(name) => new Promise((resolve) => {
+            const request = indexedDB.open(`py-memory:${name}`);
+            request.onsuccess = () => {
+              const transaction = request.result.transaction(["pages", "meta", "fence"], "readwrite");
+              const turn = () => {
+                const asked = transaction.objectStore("meta").get("image");
+                asked.onsuccess = () => { resolve(); turn(); };
+              };
+              turn();
+            };
+        })""",
+        request.node.name[:150],
+    )
+    found = lab.run(
+        """
+        begun = time.monotonic()
+        code = await outcome(session.remember("late"))
+        reading = await outcome(fragments(memory))
+        answer([code, reading, time.monotonic() - begun])
+        """
+    )
+    stuck.close()
+    after = lab.run(
+        """
+        shown = await fragments(memory)
+        answer([shown, await same(memory), await outcome(session.remember("next")), await same(memory)])
+        """
+    )
+    lab.run(SHORT, seconds=20.0)
+    code, reading, took = found
+    # Nobody knows yet whether it will be kept: neither acknowledged nor shown.
+    assert (code, reading) == ("storage_blocked", "storage_blocked")
+    assert 0.8 < took < 6
+    # It was, once the other page let go; the disk decides.
+    assert after == [["kept", "late"], True, "ok", True]
+
+
+def test_site_data_cleared_under_a_live_page_is_reported(lab: Lab):
+    lab.run("memory, session = await started()\nawait session.remember('kept')")
+    devtools = lab.page.context.new_cdp_session(lab.page)
+    origin = lab.page.url.split("/lab/")[0]
+    devtools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "indexeddb"})
+    lab.page.wait_for_timeout(300)
+    found = lab.run(
+        """
+        code = await outcome(session.remember("late"))
+        answer([code, f"py-memory:{NAME}" in [entry.name for entry in await js.indexedDB.databases()]])
+        """
+    )
+    assert found == ["storage_lost", False]
+
+
+def test_the_worker_speaks_in_strings_and_buffers(lab: Lab):
+    found = lab.run(
+        """
+        from py_memory.browser.worker import dispatch
+        said = []
+        async def call(method, binary=None, **args):
+            ok, text, buffers, storage = await dispatch(method, json.dumps(args), binary)
+            said.append([type(ok).__name__, type(text).__name__, storage is None or isinstance(storage, str)])
+            return ok, json.loads(text), [bytes(part.to_bytes()) for part in buffers], storage
+        early = (await call("metrics"))[1]["code"]
+        opened = await call("open", name=NAME, time_zone="Europe/Paris", asset_base="/x/")
+        twice = (await call("open", name=NAME))[1]["code"]
+        await call("start_session", user_id="u_1", session_id="s_1")
+        picture = js.Array.of(to_js(b"picture" * 100).buffer)
+        kept = await call(
+            "session.remember", picture, session_id="s_1", content={"$binary": 0}, type="image",
+            media_type="image/png",
+        )
+        read = await call("timeline", user_id="u_1")
+        wrong = [(await call(name, **args))[1]["code"] for name, args in (
+            ("nothing", {}), ("find", {"user_id": "u_1", "x": 1}), ("session.recall", {"session_id": "s_9"}),
+        )]
+        broken = json.loads((await dispatch("metrics", "no json", None))[1])["code"]
+        before = js.livingProxies()
+        for n in range(100):
+            await call("session.remember", session_id="s_1", content=f"n {n}")
+            await call("session.recall", session_id="s_1", query="n 5")
+        grown = js.livingProxies() - before
+        raw = (await call("export_raw", name=NAME))[2][0][:15].decode()
+        closed = await call("close")
+        late = (await call("metrics"))[1]["code"]
+        answer([
+            early, opened[1]["storage"]["generation"], twice, kept[2] == [b"picture" * 100],
+            kept[3] is not None, read[2] == kept[2], read[3], wrong, broken, grown, raw,
+            closed[:2], late, all(one[2] for one in said),
+        ])
+        """
+    )
+    early, generation, twice, same_bytes, told, read_bytes, untold, wrong, broken, grown, raw, *rest = found
+    assert (early, generation, twice, broken) == ("closed", 1, "already_open", "invalid_argument")
+    assert same_bytes
+    assert read_bytes
+    assert told  # the generation moved
+    assert untold is None  # a read changes nothing about the storage
+    assert wrong == ["invalid_argument", "invalid_argument", "not_found"]
+    assert grown <= 2
+    assert raw == "SQLite format 3"
+    assert rest == [[True, None], "closed", True]
+
+
+def test_the_zones_are_those_of_the_zone_database(lab: Lab):
+    zones = [
+        "Europe/Paris",
+        "America/St_Johns",
+        "Asia/Kathmandu",
+        "Australia/Lord_Howe",
+        "Asia/Shanghai",
+        "UTC",
+    ]
+    moments = [1_000_000_000_000 + step * 5_000_000_017 for step in range(160)]
+    found = lab.run(
+        """
+        from py_memory.browser.zones import intl_zones
+        from py_memory.errors import InvalidArgument
+        def refused(name):
+            try:
+                intl_zones(name, 0)
+            except InvalidArgument:
+                return True
+        answer([[intl_zones(zone, at) for zone in zones for at in moments], refused("No/Where"), refused("")])
+        """,
+        zones=zones,
+        moments=moments,
+    )
+    assert found == [[system_zones(zone, at) for zone in zones for at in moments], True, True]
