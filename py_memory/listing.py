@@ -1,5 +1,6 @@
 """Listing: `find` by what was meant, `timeline` by when it happened, both through indexes."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -24,6 +25,8 @@ MAX_LIMIT = 1_000
 _INTENT = columns(INTENT_COLUMNS, "i")
 _MAX_BATCH = 2_000
 _PROBE = 64
+# More conditions than these, the commoner ones, are only checked on the row.
+_MAX_LISTS = 16
 _CURSOR = re.compile("(-?[0-9]{1,18}:)?[0-9]{1,18}")
 
 
@@ -175,21 +178,21 @@ def _source(
     if not lists:
         current = "" if closed else " AND i.valid_to IS NULL"
         return (f"intents AS i {join} AND i.user_id = :user_id{current}", {}), "i.pk DESC"
-    ordered = sorted(lists, key=lambda hashes: _rows_of(engine, hashes, flags))
+    ordered = sorted(lists, key=lambda hashes: _rows_of(engine, hashes, flags))[:_MAX_LISTS]
     params: dict[str, Any] = {}
     tests: list[str] = []
     for i, hashes in enumerate(ordered):
-        names = [f"hash_{i}_{j}" for j in range(len(hashes))]
-        params.update(zip(names, hashes, strict=True))
-        marks = ", ".join(f":{name}" for name in names)
-        tests.append(f"hash IN ({marks}) AND closed IN {flags}")
+        one = len(hashes) == 1
+        params[f"hash_{i}"] = hashes[0] if one else json.dumps(hashes)
+        test = f"hash = :hash_{i}" if one else f"hash IN (SELECT value FROM json_each(:hash_{i}))"
+        tests.append(f"{test} AND closed IN {flags}")
     also = "".join(
         f" AND EXISTS (SELECT 1 FROM intent_terms AS o WHERE o.{test} AND o.intent = t.intent)"
         for test in tests[1:]
     )
     if len(ordered[0]) == 1 and not closed:
         table = "intent_terms AS t CROSS JOIN intents AS i ON i.pk = t.intent"
-        on = f"t.hash = :hash_0_0 AND t.closed = 0{also}"
+        on = f"t.hash = :hash_0 AND t.closed = 0{also}"
         return (f"{table} AND {on} CROSS {join}", params), "t.intent DESC"
     picked = f"SELECT DISTINCT t.intent FROM intent_terms AS t WHERE t.{tests[0]}{also}"
     return (f"({picked}) AS t CROSS JOIN intents AS i ON i.pk = t.intent CROSS {join}", params), "i.pk DESC"
@@ -197,11 +200,10 @@ def _source(
 
 def _rows_of(engine: Engine, hashes: list[int], flags: str) -> int:
     """Count a condition's rows, but no further than tells which condition is rare."""
-    marks = ", ".join("?" * len(hashes))
     row = engine.database.row(
         "SELECT count(*) FROM (SELECT 1 FROM intent_terms"
-        f" WHERE hash IN ({marks}) AND closed IN {flags} LIMIT {_PROBE})",
-        hashes,
+        f" WHERE hash IN (SELECT value FROM json_each(?)) AND closed IN {flags} LIMIT {_PROBE})",
+        (json.dumps(hashes),),
     )
     return int(row[0])
 

@@ -34,6 +34,7 @@ RECALL_OPTIONS = (SEARCH_OPTIONS - {"session_id"}) | {"state", "tiers", "signatu
 _MAX_AROUND = 20
 _TIER_ROWS = 200
 _FAR = 2**62
+_MAX_METADATA = 100
 # Without them true would be the same as 1.
 _JSON_TYPES = {
     bool: "('true', 'false')",
@@ -127,6 +128,9 @@ def _visible(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Condit
     if not boundary.flag(options.get("include_sensitive", False), "include_sensitive"):
         condition.add("f.sensitive = 0")
     wanted = boundary.json_object(options.get("metadata"), "metadata", engine.settings)
+    if len(wanted) > _MAX_METADATA:
+        message = f"'metadata' filters compare at most {_MAX_METADATA} fields."
+        raise InvalidArgument(message, option="metadata")
     for i, (key, value) in enumerate(wanted.items()):
         if isinstance(value, dict | list):
             message = "'metadata' filters compare text, numbers, true, false and null."
