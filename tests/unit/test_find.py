@@ -60,7 +60,7 @@ def booked(memory):
         ({"entities": {"meal": {"$exists": True}}}, {0, 2}), ({"entities": {"meal.hot": {"$exists": True}}}, {0, 2}),
         ({"entities": {"meal": {"$exists": False}}}, {1, 3, 4}),
         ({"entities": {"meal": {"$exists": False}, "city": "北京"}}, {3}),
-        ({"min_confidence": 0.75}, {3, 4}), ({"since": START + 2000, "until": START + 4000}, {2, 3}),
+        ({"min_confidence": 0.75}, {3, 4}), ({"min_confidence": 0.8}, {3, 4}), ({"since": START + 2000, "until": START + 4000}, {2, 3}),
         ({"session_id": "s_1", "intent": "cancel"}, {4}), ({"session_id": "s_2"}, set()), ({"skill": "booking", "intent": "cancel"}, {4}),
         ({"skill": "cooking"}, set()), ({"role": "user", "intent": "cancel"}, {4}), ({"role": "assistant"}, set()),
         ({"subject": ""}, {0, 1, 2, 3, 4}), ({"subject": "brother"}, set()), ({"key": "seat"}, set()),
@@ -174,3 +174,20 @@ def test_a_forgotten_fragments_intents_are_not_found_and_come_back_with_it(booke
     assert contents(booked.find("u_1", intent="book_flight", history=True)) == ["turn 1"]
     booked.restore("u_1", all=True)
     assert contents(booked.find("u_1", intent="book_flight")) == ["turn 1", "turn 0"]
+
+
+def test_very_many_conditions_and_values_are_answered(memory, session):
+    session.remember("x", intents=[{"name": "n", "entities": {f"k{n}": n for n in range(3000)}}])
+    assert contents(memory.find("u_1", entities={f"k{n}": n for n in range(3000)})) == ["x"]
+    assert contents(memory.find("u_1", entities={f"k{n}": n for n in range(3001)})) == []
+    assert contents(memory.find("u_1", entities={"k7": {"$in": list(range(40_000))}})) == ["x"]
+    assert contents(memory.find("u_1", history=True, entities={"k7": {"$in": list(range(8, 40_000))}})) == []
+
+
+def test_composed_and_decomposed_values_are_the_same_value(memory, session):
+    session.remember(
+        "x", intents=[{"name": "n", "entities": {"place": "cafe\u0301", "tags": ["cafe\u0301"]}}]
+    )
+    assert contents(memory.find("u_1", entities={"place": "café"})) == ["x"]
+    assert contents(memory.find("u_1", entities={"place": {"$in": ["café"]}})) == ["x"]
+    assert contents(memory.find("u_1", entities={"tags": {"$contains": "café"}})) == ["x"]
