@@ -1,8 +1,8 @@
 """SQLite's log checksum at the speed of the machine: a WebAssembly module of 231 bytes.
 
-Measured in Chromium for one frame of 4,120 bytes: plain Python 290 µs, this 5 µs with the copying; a
-bulk write of 13,000 frames is verified in about 60 ms. It needs no more leave from a content security
-policy than Pyodide itself ('wasm-unsafe-eval').
+Measured in Chromium for one frame of 4,120 bytes: plain Python 300-470 µs, this 0.9 µs with the
+copying, 29 µs for a call with nine frames; reading a log of 12,500 frames takes 15 ms in all. It needs
+no more leave from a content security policy than Pyodide itself ('wasm-unsafe-eval').
 """
 
 from py_memory.image.log import CHUNK_BYTES, Chain
