@@ -20,7 +20,7 @@ class Asked:
     """What a query looks for.
 
     `by_words` is false where it has no word to look for; then `times`, if there are any, say
-    which fragments are meant.
+    which fragments are meant, beside those that have its `terms`.
     """
 
     by_words: bool
@@ -48,13 +48,16 @@ class Asked:
 def asked(engine: Engine, user_id: str, query: str, at: int, zone: str) -> Asked:
     """Understand a query of a user at a time in a zone.
 
-    A query about nothing but a time ("what did I say last Wednesday") is not asked by words.
+    A query about nothing but a time ("what did I say last Wednesday") is not asked by words. One
+    that is a time and nothing else ("Christmas") may also mean the word, so it keeps its terms.
     """
     times = time_words(query, at, zone, engine.zones)
     rest = without(query, times) if times else query
     words = query_terms(rest)
     if times and all(is_asking(word) or word in _ASKING_STEMS for word in words):
-        return Asked(by_words=False, times=times)
+        said = {} if words else dict.fromkeys(query_terms(query), 1.0)
+        terms = engine.index.terms_of(user_id, said, engine.settings.posting_budget)
+        return Asked(by_words=False, terms=terms, times=times)
     if not query_terms(query):
         return Asked(by_words=False)
     wanted = dict.fromkeys(words or query_terms(query), 1.0)

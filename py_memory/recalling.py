@@ -49,6 +49,7 @@ _JSON_TYPES = {
 class _Candidate:
     tiers: dict[str, float] = field(default_factory=dict)
     branch: bool = False
+    timely: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,9 @@ def _hits(
     at: int = condition.params.get("as_of", now)
     query = boundary.text(query, "query", engine.settings)
     question = asked(engine, user_id, query, at, zone)
+    found = relevances(engine, user_id, question, condition, limit) if question.terms else {}
     if not question.by_words and question.times:
         _within(condition, question)
-    found = relevances(engine, user_id, question, condition, limit) if question.by_words else {}
     candidates: dict[int, _Candidate] = {}
     if place is not None and "L1" in tiers:
         _exact(engine, place, condition, options, at, found, candidates)
@@ -222,18 +223,19 @@ def _meant(
     candidates: dict[int, _Candidate],
 ) -> None:
     """L3: what the query meets; a query without words meets the newest."""
-    rows = list(found)
-    if not question.by_words:
-        rows = [
-            row[0]
-            for row in engine.database.rows(
-                f"SELECT f.pk FROM fragments AS f WHERE {condition.sql}"
-                " ORDER BY f.happened_at DESC, f.pk DESC LIMIT :rows",
-                {**condition.params, "rows": limit},
-            )
-        ]
-    for pk in rows:
+    for pk in found:
         candidates.setdefault(pk, _Candidate()).tiers["L3"] = engine.settings.meaning_weight
+    if question.by_words:
+        return
+    rows = engine.database.rows(
+        f"SELECT f.pk FROM fragments AS f WHERE {condition.sql}"
+        " ORDER BY f.happened_at DESC, f.pk DESC LIMIT :rows",
+        {**condition.params, "rows": limit},
+    )
+    for (pk,) in rows:
+        candidate = candidates.setdefault(pk, _Candidate())
+        candidate.tiers["L3"] = engine.settings.meaning_weight
+        candidate.timely = bool(question.times)
 
 
 def _scored(
@@ -245,6 +247,7 @@ def _scored(
     at: int,
 ) -> list[_Scored]:
     settings = engine.settings
+    floor = settings.relevance_floor
     low = boundary.number(options.get("min_score", settings.min_score), "min_score", 0, 12)
     rows = engine.database.rows(
         "SELECT pk, id, base_score, decay_rate, half_life_hours, access_count,"
@@ -261,13 +264,17 @@ def _scored(
         value = found[pk].value if pk in found else 0.0
         best = max(
             (
-                (weight * _relevance(tier, value, settings.relevance_floor, question), weight, tier)
+                (
+                    weight * _relevance(tier, value, floor, question, candidate),
+                    weight,
+                    tier,
+                )
                 for tier, weight in candidate.tiers.items()
             ),
             key=lambda one: (one[0], one[1]),
         )
         _, weight, tier = best
-        relevance = _relevance(tier, value, settings.relevance_floor, question)
+        relevance = _relevance(tier, value, floor, question, candidate)
         score = weight * relevance * strength.strength
         order = (-score, not candidate.branch, -happened, -stored, fragment_id)
         scored.append(_Scored(pk, fragment_id, tier, weight, relevance, strength, score, order, candidate))
@@ -277,11 +284,11 @@ def _scored(
     return scored
 
 
-def _relevance(tier: str, value: float, floor: float, question: Asked) -> float:
+def _relevance(tier: str, value: float, floor: float, question: Asked, candidate: _Candidate) -> float:
     if question.by_words:
         return value if tier == "L3" else max(value, floor)
     # Without words: what lies in the time asked for answers wholly; the newest answer nothing.
-    return 1.0 if tier != "L3" or question.times else 0.0
+    return 1.0 if tier != "L3" or candidate.timely else value
 
 
 def _explained(
