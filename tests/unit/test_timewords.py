@@ -1,4 +1,3 @@
-
 """Time words in a query: English and Chinese, in the user's zone, across changes of the clock."""
 
 import pytest
@@ -160,3 +159,14 @@ def test_a_time_in_a_query_about_something_raises_what_happened_then() -> None:
         assert hits[0].why["times"][0]["since"] == "2024-05-15T00:00:00.000Z"
         older = memory.search("u", "the meeting about the budget in March 2024")
         assert older[0].fragment.content == "a short meeting about the budget"
+
+
+def test_a_time_and_nothing_else_finds_what_happened_then_and_what_has_the_word() -> None:
+    with opened(clock=lambda: to_ms(THURSDAY, "now")) as memory:
+        session = memory.start_session("u")
+        session.remember("we bought a tree", at="2023-12-25T12:00:00Z")
+        session.remember("plans for christmas", at="2023-06-01T12:00:00Z")
+        session.remember("nothing of the kind", at="2023-06-02T12:00:00Z")
+        for query in ("christmas", "Christmas!"):
+            assert contents(memory.search("u", query))[:2] == ["we bought a tree", "plans for christmas"]
+        assert contents(memory.search("u", "what did I do at christmas")) == ["we bought a tree"]
