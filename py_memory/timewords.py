@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache
 
 from py_memory.times import DAY, HOUR, MINUTE, Zones
 
@@ -90,6 +91,9 @@ class _Now:
 Span = tuple[date, date, bool]
 """First day, the day after the last, and whether the word is used in two ways."""
 
+Reading = Callable[[re.Match[str], date], Span | None]
+"""Reads a match on a day."""
+
 
 def time_words(query: str, now: int, zone: str, zones: Zones) -> list[TimeWord]:
     """Return the times that a query names, in order; where two overlap, the longer one."""
@@ -119,9 +123,17 @@ def without(query: str, words: list[TimeWord]) -> str:
     return query
 
 
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
 def _matches(text: str, today: date) -> Iterator[tuple[int, int, Span, str | None]]:
-    for pattern, reading in _READINGS:
-        for match in pattern.finditer(text):
+    for triggers, pattern, reading in _READINGS:
+        # Compiling a pattern takes longer than a search; most queries need none.
+        if not any(trigger in text for trigger in triggers):
+            continue
+        for match in _compiled(pattern).finditer(text):
             try:
                 span = reading(match, today)
             except (ValueError, OverflowError):
@@ -282,54 +294,85 @@ def _feast(match: re.Match[str], today: date) -> Span:
 
 _ORDINAL = "(?:st|nd|rd|th)?"
 _YEAR = "(?:19|20)\\d\\d"
-_READINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]], ...] = tuple(
-    (re.compile(pattern), reading)
-    for pattern, reading in (
-        (rf"(?<!\d)(?P<y>{_YEAR})[-/.](?P<m>\d{{1,2}})(?:[-/.](?P<d>\d{{1,2}}))?(?!\d)", _iso),
+_READINGS: tuple[tuple[tuple[str, ...], str, Reading], ...] = (
+    (("19", "20"), rf"(?<!\d)(?P<y>{_YEAR})[-/.](?P<m>\d{{1,2}})(?:[-/.](?P<d>\d{{1,2}}))?(?!\d)", _iso),
+    (
+        tuple(_MONTHS),
+        rf"\b(?:(?P<d>\d{{1,2}}){_ORDINAL}\s+(?:of\s+)?)?(?P<m>{_MONTH})\b\.?(?:,?\s*(?P<y>{_YEAR}))?",
+        _named_month,
+    ),
+    (
+        tuple(_MONTHS),
+        rf"\b(?P<m>{_MONTH})\.?\s+(?P<d>\d{{1,2}}){_ORDINAL}\b(?:,?\s*(?P<y>{_YEAR}))?",
+        _named_month,
+    ),
+    (tuple(_MONTHS), rf"\b(?:in|during|since|of|last|this)\s+(?P<m>{_MONTH})\b(?!\s*\d)", _in_month),
+    (("19", "20"), rf"\b(?:in|during|of|year)\s+(?P<y>{_YEAR})\b", _year),
+    (("年",), rf"(?<!\d)(?P<y>{_YEAR})\s*年(?!\s*\d|[一二三四五六七八九十])", _year),
+    (
+        (" ago",),
+        rf"\b(?P<n>{_NUMBER}|\d{{1,3}})(?:\s+of)?\s+(?P<unit>days?|weeks?|months?|years?)\s+ago\b",
+        _ago,
+    ),
+    (
+        ("last", "past", "previous"),
+        rf"\b(?:last|past|previous)\s+(?P<n>{_NUMBER}|\d{{1,3}})\s+(?P<unit>days|weeks|months|years)\b",
+        _past,
+    ),
+    (
+        ("yesterday", "today", "tonight", "last night", "this "),
         (
-            rf"\b(?:(?P<d>\d{{1,2}}){_ORDINAL}\s+(?:of\s+)?)?(?P<m>{_MONTH})\b\.?(?:,?\s*(?P<y>{_YEAR}))?",
-            _named_month,
+            rf"\b(?P<day>the day before yesterday|day before yesterday|yesterday|today|tonight|last night"
+            rf"|this(?=\s+(?:{_PART})\b))(?:\s+(?P<part>{_PART}))?\b"
         ),
-        (rf"\b(?P<m>{_MONTH})\.?\s+(?P<d>\d{{1,2}}){_ORDINAL}\b(?:,?\s*(?P<y>{_YEAR}))?", _named_month),
-        (rf"\b(?:in|during|since|of|last|this)\s+(?P<m>{_MONTH})\b(?!\s*\d)", _in_month),
-        (rf"\b(?:in|during|of|year)\s+(?P<y>{_YEAR})\b", _year),
-        (rf"(?<!\d)(?P<y>{_YEAR})\s*年(?!\s*\d|[一二三四五六七八九十])", _year),
-        (rf"\b(?P<n>{_NUMBER}|\d{{1,3}})(?:\s+of)?\s+(?P<unit>days?|weeks?|months?|years?)\s+ago\b", _ago),
+        _day,
+    ),
+    (
+        ("last ", "this ", "past ", "on "),
+        rf"\b(?:(?P<which>last|this|past|on)\s+)(?P<w>{_WEEKDAY})\b(?:\s+(?P<part>{_PART}))?",
+        _weekday,
+    ),
+    (
+        ("last ", "this ", "past ", "previous "),
+        r"\b(?P<which>last|this|past|previous)\s+(?P<unit>weekend|week|month|year)\b",
+        _calendar,
+    ),
+    (
+        ("月",),
         (
-            rf"\b(?:last|past|previous)\s+(?P<n>{_NUMBER}|\d{{1,3}})\s+(?P<unit>days|weeks|months|years)\b",
-            _past,
+            rf"(?:(?P<y>{_YEAR})\s*年\s*)?(?P<m>1[0-2]|0?[1-9]|十[一二]|[一二三四五六七八九十])\s*月"
+            rf"(?:\s*(?P<d>3[01]|[12]\d|0?[1-9]|[一二三]?十?[一二三四五六七八九十])\s*[日号])?(?![份]?以?前)"
         ),
+        _han_date,
+    ),
+    (
+        ("天", "日", "昨", "今"),
+        rf"(?P<day>大前天|前天|昨天|今天|昨日|今日|前日|昨(?=晚)|今(?=[晚]))(?P<part>{_HAN_PART})?",
+        _day,
+    ),
+    (("前",), rf"(?P<n>{_HAN_NUMBER})\s*(?P<unit>天|日|周|个?星期|个?礼拜|个月|年)(?:之|以)?前", _ago),
+    (
+        ("过去", "近"),
+        rf"(?:过去|最近|近)(?:的)?\s*(?P<n>{_HAN_NUMBER})\s*(?P<unit>天|周|个?星期|个月|年)",
+        _past,
+    ),
+    (
+        ("周", "星期", "礼拜"),
+        rf"(?P<which>上上|上|这|本)?个?(?:周|星期|礼拜)(?P<w>[一二三四五六日天])(?P<part>{_HAN_PART})?",
+        _han_weekday,
+    ),
+    (
+        ("周", "星期", "礼拜", "月"),
+        r"(?P<which>上上|上|这|本)个?(?P<unit>周末|周|星期|礼拜|月)(?![一二三四五六日天])",
+        _calendar,
+    ),
+    (("年",), r"(?P<which>去|今|前)(?P<unit>年)", _calendar),
+    (
+        tuple(_FEASTS),
         (
-            (
-                rf"\b(?P<day>the day before yesterday|day before yesterday|yesterday|today|tonight|last night"
-                rf"|this(?=\s+(?:{_PART})\b))(?:\s+(?P<part>{_PART}))?\b"
-            ),
-            _day,
+            rf"(?P<before>around\s+)?(?:(?P<y>{_YEAR})\s*年?\s*)?(?P<feast>{_FEAST})(?:节|假期)?"
+            rf"(?P<around>前后|左右|期间)?(?:,?\s*(?P<y2>{_YEAR})\b)?"
         ),
-        (rf"\b(?:(?P<which>last|this|past|on)\s+)(?P<w>{_WEEKDAY})\b(?:\s+(?P<part>{_PART}))?", _weekday),
-        (r"\b(?P<which>last|this|past|previous)\s+(?P<unit>weekend|week|month|year)\b", _calendar),
-        (
-            (
-                rf"(?:(?P<y>{_YEAR})\s*年\s*)?(?P<m>1[0-2]|0?[1-9]|十[一二]|[一二三四五六七八九十])\s*月"
-                rf"(?:\s*(?P<d>3[01]|[12]\d|0?[1-9]|[一二三]?十?[一二三四五六七八九十])\s*[日号])?(?![份]?以?前)"
-            ),
-            _han_date,
-        ),
-        (rf"(?P<day>大前天|前天|昨天|今天|昨日|今日|前日|昨(?=晚)|今(?=[晚]))(?P<part>{_HAN_PART})?", _day),
-        (rf"(?P<n>{_HAN_NUMBER})\s*(?P<unit>天|日|周|个?星期|个?礼拜|个月|年)(?:之|以)?前", _ago),
-        (rf"(?:过去|最近|近)(?:的)?\s*(?P<n>{_HAN_NUMBER})\s*(?P<unit>天|周|个?星期|个月|年)", _past),
-        (
-            rf"(?P<which>上上|上|这|本)?个?(?:周|星期|礼拜)(?P<w>[一二三四五六日天])(?P<part>{_HAN_PART})?",
-            _han_weekday,
-        ),
-        (r"(?P<which>上上|上|这|本)个?(?P<unit>周末|周|星期|礼拜|月)(?![一二三四五六日天])", _calendar),
-        (r"(?P<which>去|今|前)(?P<unit>年)", _calendar),
-        (
-            (
-                rf"(?P<before>around\s+)?(?:(?P<y>{_YEAR})\s*年?\s*)?(?P<feast>{_FEAST})(?:节|假期)?"
-                rf"(?P<around>前后|左右|期间)?(?:,?\s*(?P<y2>{_YEAR})\b)?"
-            ),
-            _feast,
-        ),
-    )
+        _feast,
+    ),
 )
