@@ -32,7 +32,7 @@ class Settings:
     access_bonus: float = 0.5
     access_bonus_max: float = 2.0
     working_ttl_seconds: int = 3_600
-    posting_budget: int = 30_000
+    posting_budget: int = 15_000
     neighbour_pause_ms: int = 1_800_000
     rank_coverage_floor: float = 0.6
     rank_question: float = 0.9

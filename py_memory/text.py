@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 
 from py_memory.stems import stem
 from py_memory.stopwords import is_stop
@@ -26,17 +27,12 @@ _PAIRED = (
     "\u3031-\u3035\u303b\u303c\u3040-\u30ff\u3105-\u312f\u3130-\u318f\u31a0-\u31bf\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_SCRIPTS = re.compile(
-    "[\u0e00-\u0e7f]+|[\u0e80-\u0eff]+|[\u1000-\u109f]+|[\u1780-\u17ff]+"
-    "|[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]+|[^\u0e00-\u0eff\u1000-\u109f"
-    "\u1780-\u17ff\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]+"
-)
+# Each large class is compiled once, and none twice: compiling them is most of what importing costs.
+_PAIRED_RUN = re.compile(f"([{_PAIRED}]+)")
 # Signs of Indic scripts are no word characters to `re`, but belong to the word.
-_LETTER = f"(?:[^\\W_{_PAIRED}]|[\u0300-\u036f\u0900-\u0963\u0966-\u0dff])"
+_LETTER = "(?:[^\\W_]|[\u0300-\u036f\u0900-\u0963\u0966-\u0dff])"
 _TOKEN = re.compile(
-    f"(?P<paired>[{_PAIRED}]+)"
-    f"|(?P<word>{_LETTER}+(?:['.\\-_@+#/:&]+{_LETTER}+)*(?:\\+\\+|#(?!\\w))?)"
-    "|(?P<symbol>[^\\w\\s\x00-\x7f])"
+    f"(?P<word>{_LETTER}+(?:['.\\-_@+#/:&]+{_LETTER}+)*(?:\\+\\+|#(?!\\w))?)|(?P<symbol>[^\\w\\s\x00-\x7f])"
 )
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _PART = re.compile("[^\\W\\d_]+|\\d+")
@@ -123,17 +119,29 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     if not text.isascii() or not text.islower():
         # Case borders inside a name are word borders; folding would lose them.
         text = f"{text} {' '.join(_camel_parts(text))}" if _CAMEL.search(text) else text
-    for match in _TOKEN.finditer(normalise(text)):
-        kind = match.lastgroup or ""
-        token = match.group()
-        if kind == "paired":
-            for run in _SCRIPTS.findall(token):
-                yield kind, run
-        elif kind == "symbol":
-            if token not in _SKIPPED and unicodedata.category(token) in ("So", "Sm", "Sc", "Mn"):
+    text = normalise(text)
+    pieces = [text] if text.isascii() else _PAIRED_RUN.split(text)
+    for number, piece in enumerate(pieces):
+        if number % 2:
+            for _, run in groupby(piece, _script):
+                yield "paired", "".join(run)
+            continue
+        for match in _TOKEN.finditer(piece):
+            kind, token = match.lastgroup or "", match.group()
+            if kind == "word" or (
+                token not in _SKIPPED and unicodedata.category(token) in ("So", "Sm", "Sc", "Mn")
+            ):
                 yield kind, token
-        else:
-            yield kind, token
+
+
+def _script(char: str) -> int:
+    """Tell apart the scripts of a run: Thai, Lao, Burmese, Khmer, Korean, and Chinese with Japanese."""
+    if char < "\u1100":
+        return 0 if char < "\u0e80" else 1 if char < "\u1000" else 2
+    korean = char <= "\u11ff" or "\uac00" <= char <= "\ud7ff" or "\u3130" <= char <= "\u318f"
+    if korean or "\ua960" <= char <= "\ua97f":
+        return 4
+    return 3 if char < "\u1800" else 5
 
 
 def _camel_parts(text: str) -> list[str]:

@@ -18,6 +18,8 @@ _B = 0.75
 # A query of more words is asked by its rarest; of very many, rare is taken to mean long.
 _MAX_TERMS = 64
 _MAX_COUNTED = 2_000
+_COMMON = 1_000
+_TELLING = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,8 @@ class TextIndex:
         `asked` gives each term the factor of its weight.
 
         At most 64 terms are kept, from the rarest on, while all their postings stay within the
-        budget; one is always kept.
+        budget; one is always kept. A term of more than 1,000 fragments that weighs less than a
+        tenth of the rarest is left out.
         """
         tag = self._tag(user_id)
         if tag is None:
@@ -138,6 +141,10 @@ class TextIndex:
             spent += term.documents
             if kept and spent > budget:
                 break
+            if kept and term.documents > _COMMON and term.weight < _TELLING * kept[0].weight:
+                # Nearly everything has it: much to read, and it tells nothing apart.
+                spent -= term.documents
+                continue
             kept.append(term)
         return kept
 

@@ -10,6 +10,7 @@ import { BootError, bootError, textOf } from "./errors.js";
 
 /**
  * @typedef {{sha256: string, bytes: number}} Listed
+ * @typedef {{response: Promise<Response>, checked: Promise<ArrayBuffer>}} Streamed
  * @typedef {(stage: string, detail?: Record<string, unknown>) => void} Report
  * @typedef {(method: string, args: string, binary: ArrayBuffer[]) => Promise<unknown>} Dispatch
  * @typedef {{pyimport(name: string): {dispatch: Dispatch}, globals: unknown}} Pyodide
@@ -26,6 +27,7 @@ const SCRIPTS = ["runtime/pyodide.mjs", "runtime/pyodide.asm.mjs"];
 const NEEDED = [WASM, STDLIB, LOCK, ...SCRIPTS];
 
 const COPY = "Copy the whole py-memory folder as it was built, and check 'assetBase'.";
+const AGAIN = "The right one has been fetched now: call openMemory again.";
 const FALLBACK =
   "The server or a service worker answers unknown addresses with a page: check 'assetBase' and that the file is there.";
 
@@ -40,16 +42,20 @@ export async function boot(base, report) {
   const assets = new Assets(base, report);
   const { signal, fail } = failure();
   const [loader, factory] = SCRIPTS.map((path) => assets.script(path));
-  const files = [WASM, STDLIB, LOCK].map((path) => assets.file(path));
+  const wasm = assets.streamed(WASM);
+  const files = [wasm.checked, ...[STDLIB, LOCK].map((path) => assets.file(path))];
   const wheel = assets.wheel();
   const whl = wheel.then((path) => assets.file(path));
-  Promise.all([loader, factory, whl, ...files]).then(() => report("runtime"), fail);
+  Promise.all([loader, factory, whl, ...files]).catch(fail);
   // Python starts as soon as what it needs next is there and checked; a file that fails its check ends all.
   return await Promise.race([
     signal,
-    handingOut(assets, fail, async () => {
+    handingOut(assets, wasm, fail, async () => {
       const [{ loadPyodide }] = await Promise.all([loader, factory]);
-      return await startPython(loadPyodide, assets, report);
+      report("runtime");
+      const engine = await startPython(loadPyodide, assets, report);
+      await wasm.checked;
+      return engine;
     }),
   ]);
 }
@@ -166,6 +172,29 @@ class Assets {
     throw bootError("assets", this.url("manifest.json"), "the list of files names no wheel", COPY);
   }
 
+  /**
+   * A file as it comes in, so that the browser compiles it while the rest is on its way; its hash is checked
+   * beside that. What turns out wrong cannot be exchanged any more: then the next opening finds the right one.
+   * @param {string} path
+   * @returns {Streamed}
+   */
+  streamed(path) {
+    const split = this.#answer(path, "default").then((response) => {
+      if (!response.body) return { response: response.clone(), rest: response };
+      const [mine, theirs] = response.body.tee();
+      const headers = { "content-type": response.headers.get("content-type") ?? "" };
+      return { response: new Response(theirs, { headers }), rest: new Response(mine) };
+    });
+    const checked = split.then(async ({ rest }) => {
+      const bytes = await this.#whole(path, rest);
+      if (await this.#fits(path, bytes)) return bytes;
+      await this.#checked(path, "reload");
+      throw bootError("assets", this.url(path), "the browser's cache held another version", AGAIN);
+    });
+    this.#files.set(path, checked);
+    return { response: split.then(({ response }) => response), checked };
+  }
+
   /** The checked bytes of a file. @param {string} path */
   file(path) {
     const known = this.#files.get(path) ?? this.#checked(path, "default");
@@ -204,8 +233,7 @@ class Assets {
       const module = await import(/* @vite-ignore */ /* webpackIgnore: true */ url);
       if (await this.#fits(path, await this.#fetched(path, "force-cache"))) return module;
       await this.#checked(path, "reload");
-      const hint = "The right one has been fetched now: call openMemory again.";
-      throw bootError("assets", url, "the browser's cache held another version", hint);
+      throw bootError("assets", url, "the browser's cache held another version", AGAIN);
     } catch (cause) {
       if (cause instanceof BootError) throw cause;
       await this.file(path);
@@ -220,20 +248,43 @@ class Assets {
    * @returns {Promise<ArrayBuffer>}
    */
   async #fetched(path, cache) {
+    return await this.#whole(path, await this.#answer(path, cache));
+  }
+
+  /**
+   * The server's answer, if it is of the right kind.
+   * @param {string} path
+   * @param {RequestCache} cache
+   */
+  async #answer(path, cache) {
     const url = this.url(path);
-    /** @param {string} what @param {string} hint @param {unknown} [cause] */
-    const refused = (what, hint, cause) => bootError("assets", url, what, hint, cause);
-    let response;
     try {
-      response = await this.#fetch(url, { cache });
-      if (response.ok) refuseType(path, response.headers.get("content-type") ?? "", refused);
-      else throw refused(`the server answered ${response.status}`, COPY);
+      const response = await this.#fetch(url, { cache });
+      /** @param {string} what @param {string} hint */
+      const refused = (what, hint) => bootError("assets", url, what, hint);
+      if (!response.ok) throw refused(`the server answered ${response.status}`, COPY);
+      refuseType(path, response.headers.get("content-type") ?? "", refused);
+      return response;
+    } catch (cause) {
+      throw this.#unfetched(path, cause);
+    }
+  }
+
+  /** All of an answer. @param {string} path @param {Response} response */
+  async #whole(path, response) {
+    try {
       return await this.#read(response);
     } catch (cause) {
-      if (cause instanceof BootError) throw cause;
-      const what = navigator.onLine ? "it could not be fetched" : "the browser is offline";
-      throw refused(what, "Check the connection and connect-src, then call openMemory again.", cause);
+      throw this.#unfetched(path, cause);
     }
+  }
+
+  /** @param {string} path @param {unknown} cause */
+  #unfetched(path, cause) {
+    if (cause instanceof BootError) return cause;
+    const what = navigator.onLine ? "it could not be fetched" : "the browser is offline";
+    const hint = "Check the connection and connect-src, then call openMemory again.";
+    return bootError("assets", this.url(path), what, hint, cause);
   }
 
   /** @param {string} path @param {ArrayBuffer} bytes */
@@ -288,11 +339,12 @@ function hex(bytes) {
  * are touched; both are put back afterwards.
  * @template T
  * @param {Assets} assets
+ * @param {Streamed} wasm
  * @param {(error: unknown) => void} fail
  * @param {() => Promise<T>} start
  * @returns {Promise<T>}
  */
-async function handingOut(assets, fail, start) {
+async function handingOut(assets, wasm, fail, start) {
   const { fetch } = globalThis;
   const { warn } = console;
   globalThis.fetch = async (input, init) => {
@@ -301,14 +353,16 @@ async function handingOut(assets, fail, start) {
     if (!url.startsWith(assets.base) || (path !== WASM && path !== STDLIB)) {
       return await fetch(input, init);
     }
-    const type = path === WASM ? "application/wasm" : "application/zip";
-    return new Response(await assets.file(path), { headers: { "content-type": type } });
+    if (path === WASM) return await wasm.response;
+    return new Response(await assets.file(path), { headers: { "content-type": "application/zip" } });
   };
   console.warn = (...said) => {
     const cause = said.find((one) => one instanceof Error);
     if (!cause) return;
     const hint = `${COPY} A device that is short of memory can be the cause, too.`;
-    fail(bootError("runtime", assets.url(WASM), "WebAssembly did not take the file", hint, cause));
+    const refused = bootError("runtime", assets.url(WASM), "WebAssembly did not take the file", hint, cause);
+    // A file that is not what was built says more than that it could not be used.
+    wasm.checked.then(() => fail(refused), fail);
   };
   try {
     return await start();

@@ -86,7 +86,7 @@ export interface Settings {
   /** 0.5 */ accessBonus?: number;
   /** 2 */ accessBonusMax?: number;
   /** 3600 */ workingTtlSeconds?: number;
-  /** 30,000 */ postingBudget?: number;
+  /** 15,000 */ postingBudget?: number;
   /** half an hour */ neighbourPauseMs?: number;
   /** 0.6 */ rankCoverageFloor?: number;
   /** 0.9 */ rankQuestion?: number;

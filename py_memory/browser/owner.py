@@ -119,6 +119,8 @@ class Owner:
     async def _open(self, settings: Mapping[str, Any] | None, clock: Clock | None, zone: str) -> None:
         await self._lock.take()
         await self._store.open()
+        # Beside the reading: the browser answers both from another process.
+        self._estimating = asyncio.ensure_future(self._estimate())
         await self._keeper.load()
         memory = Memory.open(
             self._keeper.path,
@@ -133,7 +135,8 @@ class Owner:
         except BaseException:
             memory.database.close()
             raise
-        await self._estimate()
+        if self._estimating is not None:
+            await self._estimating
         self._memory = memory
 
     async def _serve(self, verb: Callable[[Memory], Result]) -> Result:

@@ -2,7 +2,6 @@
 /** What the benchmark runs in the page; times are milliseconds of the page's clock. */
 import { openMemory } from "/py-memory/memory.js";
 
-const WORDS = "the quick harvest of saffron beside an old harbour where Vera bakes cardamom bread while rain falls and trains leave for Lisbon every evening with letters from friends about music gardens winter boots maps".split(" ");
 const PAGE_BYTES = 4096 + 16;
 const BATCH = 1024;
 
@@ -15,13 +14,46 @@ function numbers(seed) {
   };
 }
 
+/** Made-up words, the nth as common as the nth of a language is (Zipf). */
+const WORDS = (() => {
+  const next = numbers(7);
+  const syllables = "ka lo mi ten sar vel on pra der is ul bo fen ti ma rok lin du wes har".split(" ");
+  const words = new Set();
+  while (words.size < 8_000) {
+    const parts = Array.from({ length: 1 + Math.floor(next() * 3) }, () => syllables[Math.floor(next() * syllables.length)]);
+    words.add(parts.join("") + (words.size % 7 === 0 ? "s" : ""));
+  }
+  return [...words];
+})();
+/** @type {number[]} */
+const REACH = [];
+WORDS.forEach((_, i) => REACH.push((REACH[i - 1] ?? 0) + 1 / (i + 8)));
+
+/** @param {() => number} next */
+function word(next) {
+  const wanted = next() * REACH[REACH.length - 1];
+  let low = 0;
+  let high = REACH.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (REACH[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return WORDS[low];
+}
+
 /** @param {number} count @param {number} seed */
 export function texts(count, seed) {
   const next = numbers(seed);
   return Array.from({ length: count }, (_, i) => {
-    const words = Array.from({ length: 16 }, () => WORDS[Math.floor(next() * WORDS.length)]);
-    return `${words.join(" ")} item${seed}x${i} ${Math.floor(next() * 1e6).toString(36)}`;
+    const words = Array.from({ length: 16 }, () => word(next));
+    return `${words.join(" ")} ${mark(seed, i)}`;
   });
+}
+
+/** The word that only the nth text of a seed has. @param {number} seed @param {number} i */
+export function mark(seed, i) {
+  return `n${(seed * 1_000_003 + i).toString(36)}q`;
 }
 
 /** @param {number[]} values @param {number} share */
@@ -149,7 +181,7 @@ export async function recalls({ rounds }) {
   const next = numbers(3);
   const times = [];
   for (let i = 0; i < rounds; i++) {
-    const words = Array.from({ length: 4 }, () => WORDS[Math.floor(next() * WORDS.length)]);
+    const words = Array.from({ length: 5 }, () => word(next));
     times.push(await timed(() => session.recall(words.join(" "), { limit: 10, touch: false })));
   }
   const { fragments } = await memory.metrics();
@@ -157,8 +189,9 @@ export async function recalls({ rounds }) {
   return { fragments, times };
 }
 
-/** From nothing to one correct hit. @param {{query: string}} job */
-export async function boot({ query }) {
+/** From nothing to one correct hit. @param {{size: number}} job */
+export async function boot({ size }) {
+  const query = mark(size, 17);
   const start = performance.now();
   const stages = [];
   const memory = await openMemory({ name: "bench", onProgress: (stage) => stages.push([stage, performance.now() - start]) });

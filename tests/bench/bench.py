@@ -168,7 +168,7 @@ def bench_boot(bench: Bench, report: Report, size: int, times: int) -> None:
     ours, stock = [], []
     for _ in range(times):
         stock.append(bench.run("stock")["ms"])
-        run = bench.run("boot", query=f"item{size}x17")
+        run = bench.run("boot", size=size)
         assert run["correct"], "the booted memory gave a wrong hit"
         ours.append(run["ms"])
     ratio = p50(ours) / p50(stock)
