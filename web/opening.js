@@ -10,7 +10,7 @@ import { Args, invalid, toWire } from "./protocol.js";
  */
 
 const STAGE_LIMIT_MS = 30_000;
-const WORKER_FILES = ["worker.js", "boot.js", "protocol.js", "errors.js"];
+const WORKER_FILES = ["worker.js", "boot.js", "early.js", "protocol.js", "errors.js"];
 
 /** @param {OpenOptions} options */
 export function checked(options) {

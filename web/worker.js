@@ -6,6 +6,7 @@
  * silenced before the first call, and an uncaught exception is reported to the page without its text.
  */
 import { boot } from "./boot.js";
+import { readEarly } from "./early.js";
 import { BootError, PyMemoryError, bootError, textOf } from "./errors.js";
 import { errorToWire } from "./protocol.js";
 
@@ -62,10 +63,12 @@ async function serve(call) {
 }
 
 /** @param {Call} call */
-async function start({ args, alive }) {
-  const { asset_base: base } = JSON.parse(args);
+async function start({ method, args, alive }) {
+  const { asset_base: base, name } = JSON.parse(args);
   // Whoever gets this lock after us knows that we are gone, however that came about.
   if (alive) await new Promise((held) => navigator.locks.request(alive, () => new Promise(() => held(null))));
+  // Where Python finds it: py_memory/browser/worker.py.
+  if (method === "open") Object.assign(globalThis, { pyMemoryEarly: readEarly(name) });
   try {
     engine = await boot(base, report);
   } catch (cause) {

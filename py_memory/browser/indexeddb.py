@@ -41,6 +41,8 @@ class IndexedDBStore:
         """Prepare; `open` connects."""
         self.name = database_name(name)
         self.epoch = 0
+        self.early: Any = None
+        self._meta: object = None
         self._durability = to_js({"durability": durability}, dict_converter=js.Object.fromEntries)
         self._stores = to_js(STORES)
         self._events: Events | None = Events()
@@ -69,7 +71,8 @@ class IndexedDBStore:
 
     async def meta(self) -> object:
         """Return the record about the image, or `None`."""
-        return await self._ask(self._transaction("meta").objectStore("meta").get("image"))
+        self._meta = await self._ask(self._transaction("meta").objectStore("meta").get("image"))
+        return self._meta
 
     async def count(self) -> int:
         """Return how many page records there are."""
@@ -77,6 +80,11 @@ class IndexedDBStore:
 
     async def read(self, count: int) -> AsyncIterator[Sequence[Bytes]]:
         """Give the records in batches; all are asked for at once, and each is let go when it is taken."""
+        early = await self._read_early()
+        while early is not None and early.length:
+            yield _bytes_of_all(early.shift())
+        if early is not None:
+            return
         pages = self._transaction("pages").objectStore("pages")
         events = self._heard()
         asked = []
@@ -89,6 +97,19 @@ class IndexedDBStore:
             if await _bounded(future) == "error":
                 raise faults.lost(faults.name_of(request.error))
             yield _bytes_of_all(request.result)
+
+    async def _read_early(self) -> Any:
+        """Return what was read before this store was opened, if nothing has been written since."""
+        early, self.early = self.early, None
+        if early is None:
+            return None
+        try:
+            found = await asyncio.wait_for(early, OPEN_SECONDS)
+        except (TimeoutError, JsException):
+            return None
+        # Every write changes the record about the image, its generation at least.
+        same = found and isinstance(self._meta, str) and found.meta == self._meta
+        return found.batches if same else None
 
     async def put(self, records: Iterable[tuple[int, bytes]], meta: str, end: int | None) -> None:
         """Keep records and the record about the image in one transaction; return at `complete`."""

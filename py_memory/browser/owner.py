@@ -56,8 +56,11 @@ class Owner:
         clock: Clock | None = None,
         time_zone: str = "UTC",
         durability: str = "strict",
+        early: Any = None,
     ) -> Self:
         """Take the name, read and check its image (or make a new one), and open the memory on it.
+
+        `early` is a promise of what was read before: it counts if the record about it is the same.
 
         Raises:
             InvalidArgument: The name or an option is not usable.
@@ -76,6 +79,7 @@ class Owner:
             raise InvalidArgument(message, option="durability")
         require_secure_context()
         owner = cls(name, durability)
+        owner._store.early = early
         try:
             await owner._open(settings, clock, time_zone)
         except BaseException:

@@ -63,7 +63,10 @@ class Desk:
         fixed = args.get("clock")
         if fixed is not None:
             options["clock"] = lambda: int(fixed)
-        self._owner = await Owner.open(args.get("name", ""), **options)
+        # Read by the page's side while Python started (web/early.js); for the first opening only.
+        early = getattr(js, "pyMemoryEarly", None)
+        js.pyMemoryEarly = None
+        self._owner = await Owner.open(args.get("name", ""), early=early, **options)
         return json.dumps({"storage": self._owner.storage()})
 
     def _news(self) -> str | None:
