@@ -8,6 +8,7 @@ import inspect
 import json
 import traceback
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from py_memory import boundary
@@ -81,11 +82,17 @@ def _called(verb: Callable[..., Any], args: dict[str, Any]) -> Any:
     try:
         if "self" in args:
             raise TypeError
-        bound = inspect.signature(verb).bind(**args)
+        _signature(getattr(verb, "__func__", verb)).bind(None, **args)
     except TypeError as exc:
         message = f"{verb.__name__} has no such option, or lacks one that it needs."
         raise InvalidArgument(message, verb=verb.__name__) from exc
-    return verb(*bound.args, **bound.kwargs)
+    return verb(**args)
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return a method's signature; finding it out takes longer than a small verb."""
+    return inspect.signature(function)
 
 
 def _with_bytes(args: dict[str, Any], name: str, binary: list[bytes]) -> dict[str, Any]:

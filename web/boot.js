@@ -11,6 +11,7 @@ import { BootError, bootError, textOf } from "./errors.js";
 /**
  * @typedef {{sha256: string, bytes: number}} Listed
  * @typedef {{response: Promise<Response>, checked: Promise<ArrayBuffer>}} Streamed
+ * @typedef {{module: Promise<any>, checked: Promise<void>}} Script
  * @typedef {(stage: string, detail?: Record<string, unknown>) => void} Report
  * @typedef {(method: string, args: string, binary: ArrayBuffer[]) => Promise<unknown>} Dispatch
  * @typedef {{pyimport(name: string): {dispatch: Dispatch}, globals: unknown}} Pyodide
@@ -43,19 +44,22 @@ export async function boot(base, report) {
   const { signal, fail } = failure();
   const [loader, factory] = SCRIPTS.map((path) => assets.script(path));
   const wasm = assets.streamed(WASM);
-  const files = [wasm.checked, ...[STDLIB, LOCK].map((path) => assets.file(path))];
-  const wheel = assets.wheel();
-  const whl = wheel.then((path) => assets.file(path));
-  Promise.all([loader, factory, whl, ...files]).catch(fail);
-  // Python starts as soon as what it needs next is there and checked; a file that fails its check ends all.
+  const files = [STDLIB, LOCK].map((path) => assets.file(path));
+  const wheel = assets.wheel().then((path) => assets.file(path));
+  const checks = Promise.all([loader.checked, factory.checked, wasm.checked, wheel, ...files]);
+  checks.catch(fail);
+  // Python starts as soon as what it needs next is there; nothing is handed out before all is checked.
   return await Promise.race([
     signal,
     handingOut(assets, wasm, fail, async () => {
-      const [{ loadPyodide }] = await Promise.all([loader, factory]);
+      const [{ loadPyodide }] = await Promise.all([loader.module, factory.module]);
       report("runtime");
-      const engine = await startPython(loadPyodide, assets, report);
-      await wasm.checked;
-      return engine;
+      try {
+        return await startPython(loadPyodide, assets, report);
+      } finally {
+        // A file that is not what was built says more than what it led to.
+        await checks;
+      }
     }),
   ]);
 }
@@ -223,23 +227,23 @@ class Assets {
   }
 
   /**
-   * Import a module script, and compare what the import left in the HTTP cache with the list. Nothing of
-   * it runs before that but its definitions.
+   * Import a module script, and compare what the import left in the HTTP cache with the list.
    * @param {string} path
+   * @returns {Script}
    */
-  async script(path) {
+  script(path) {
     const url = this.url(path);
-    try {
-      const module = await import(/* @vite-ignore */ /* webpackIgnore: true */ url);
-      if (await this.#fits(path, await this.#fetched(path, "force-cache"))) return module;
-      await this.#checked(path, "reload");
-      throw bootError("assets", url, "the browser's cache held another version", AGAIN);
-    } catch (cause) {
-      if (cause instanceof BootError) throw cause;
+    const module = import(/* @vite-ignore */ /* webpackIgnore: true */ url).catch(async (cause) => {
       await this.file(path);
       const hint = "Reload the page; if it stays, check script-src in the Content-Security-Policy.";
       throw bootError("runtime", url, "the script could not be run", hint, cause);
-    }
+    });
+    const checked = module.then(async () => {
+      if (await this.#fits(path, await this.#fetched(path, "force-cache"))) return;
+      await this.#checked(path, "reload");
+      throw bootError("assets", url, "the browser's cache held another version", AGAIN);
+    });
+    return { module, checked };
   }
 
   /**
@@ -310,7 +314,14 @@ class Assets {
         this.report("assets", { loaded: this.#loaded, ...(this.#total ? { total: this.#total } : {}) });
       }
     }
-    return await new Blob(parts).arrayBuffer();
+    // A Blob would do the same by way of another process.
+    const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+    let at = 0;
+    for (const part of parts) {
+      whole.set(part, at);
+      at += part.length;
+    }
+    return whole.buffer;
   }
 }
 

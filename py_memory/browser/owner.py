@@ -92,7 +92,7 @@ class Owner:
 
         A caller that stops waiting does not stop the call: it is done whole or not at all.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._serve(verb)))
+        return await asyncio.shield(asyncio.ensure_future(self.serve(verb)))
 
     def storage(self) -> dict[str, Any]:
         """Return where the memory is kept: mode, persisted, usage and quota in bytes, generation."""
@@ -143,7 +143,8 @@ class Owner:
             await self._estimating
         self._memory = memory
 
-    async def _serve(self, verb: Callable[[Memory], Result]) -> Result:
+    async def serve(self, verb: Callable[[Memory], Result]) -> Result:
+        """Do the same for a caller that never stops waiting: a task less for every call."""
         async with self._turn:
             memory = self._memory
             if memory is None:

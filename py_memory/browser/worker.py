@@ -53,7 +53,7 @@ class Desk:
         def verb(memory: Memory) -> tuple[str, list[bytes]]:
             return wire.Wire(memory).call(method, args, binary)
 
-        return await owner.run(verb)
+        return await owner.serve(verb)
 
     async def _open(self, args: dict[str, Any]) -> str:
         if self._owner is not None:

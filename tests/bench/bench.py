@@ -264,7 +264,7 @@ def main() -> int:
         large = 2_000 if quick else 20_000
         bench_writes(bench, report, (500 if quick else 1_000, large), 40 if quick else 200)
         bench_recall(bench, report, 20 if quick else 100)
-        bench_boot(bench, report, large, 1 if quick else 5)
+        bench_boot(bench, report, large, 1 if quick else 7)
         bench_bulk(bench, report, 1_000 if quick else 10_000)
         bench_opening(bench, report, 4_000 if quick else 62_000, 1 if quick else 5)
         bench_memory(bench, report, 100 if quick else 1_000)
