@@ -9,11 +9,13 @@
 
 /** Records are asked for in the same portions as the engine asks for them. */
 const BATCH = 1024;
+/** Bytes of a page's record: 16 before the page. */
+const RECORD = 16 + 4096;
 /** An image of more pages (128 MiB) is read by the engine alone, portion by portion. */
 const MOST = 32_768;
 
 /**
- * @typedef {{meta: string, batches: unknown[][]}} Early
+ * @typedef {{meta: string, batches: (Uint8Array | unknown[])[]}} Early
  */
 
 /**
@@ -37,7 +39,7 @@ export async function readEarly(name) {
     const asked = [];
     for (let first = 1; first <= count; first += BATCH) {
       const range = IDBKeyRange.bound(first, Math.min(first + BATCH - 1, count));
-      asked.push(answer(transaction.objectStore("pages").getAll(range)));
+      asked.push(answer(transaction.objectStore("pages").getAll(range)).then(joined));
     }
     return { meta, batches: await Promise.all(asked) };
   } catch {
@@ -45,6 +47,17 @@ export async function readEarly(name) {
   } finally {
     database?.close();
   }
+}
+
+/**
+ * A portion in one piece, which Python takes over at once; as it is if a record has not the size of a page's.
+ * @param {unknown[]} records
+ */
+function joined(records) {
+  if (!records.every((record) => record instanceof Uint8Array && record.length === RECORD)) return records;
+  const whole = new Uint8Array(records.length * RECORD);
+  records.forEach((record, i) => whole.set(/** @type {Uint8Array} */ (record), i * RECORD));
+  return whole;
 }
 
 /** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */

@@ -15,11 +15,13 @@ from pyodide.ffi import JsException, create_proxy, to_js
 
 from py_memory.browser import faults
 from py_memory.browser.events import Events
+from py_memory.database import PAGE_SIZE
 from py_memory.errors import CorruptImage, Internal, OwnerLost
-from py_memory.image.form import Bytes
+from py_memory.image.form import PAGE_HEADER_BYTES, Bytes
 from py_memory.image.store import BATCH, OutcomeUnknown
 
 VERSION = 1
+RECORD_BYTES = PAGE_HEADER_BYTES + PAGE_SIZE
 STORES = ("pages", "meta", "fence")
 OPEN_SECONDS = 10.0
 BLOCKED_SECONDS = 2.0
@@ -82,7 +84,8 @@ class IndexedDBStore:
         """Give the records in batches; all are asked for at once, and each is let go when it is taken."""
         early = await self._read_early()
         while early is not None and early.length:
-            yield _bytes_of_all(early.shift())
+            batch = early.shift()
+            yield _bytes_of_all(batch) if js.Array.isArray(batch) else _cut(batch)
         if early is not None:
             return
         pages = self._transaction("pages").objectStore("pages")
@@ -378,6 +381,12 @@ def _bytes_of_all(records: Any) -> list[bytes]:
         return [record.to_bytes() for record in records]
     except (AttributeError, TypeError, JsException):
         return [record.to_bytes() if hasattr(record, "to_bytes") else b"" for record in records]
+
+
+def _cut(whole: Any) -> list[memoryview]:
+    """Return the records of a portion that came in one piece."""
+    view = memoryview(whole.to_bytes())
+    return [view[start : start + RECORD_BYTES] for start in range(0, len(view), RECORD_BYTES)]
 
 
 def _abort(transaction: Any) -> bool:
