@@ -441,7 +441,7 @@ def test_an_image_goes_out_and_in(lab: Lab, tmp_path):
     assert found == ["aborted", 70, 50, True, 1, "corrupt_image", 50]
 
 
-@pytest.mark.parametrize("commits", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("commits", [2_000, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_commits_leave_no_proxy_behind(lab: Lab, commits: int):
     found = lab.run(
         """

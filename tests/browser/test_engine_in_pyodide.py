@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -41,7 +42,12 @@ def ini(project: Project) -> str:
     """The settings of pytest without those of plugins that Pyodide does not have."""
     settings = tomllib.loads((project.root / "pyproject.toml").read_text(encoding="utf-8"))
     options = settings["tool"]["pytest"]["ini_options"]
-    lines = ["[pytest]", "xfail_strict = true", "pythonpath = .", f"addopts = {' '.join(options['addopts'])}"]
+    lines = [
+        "[pytest]",
+        "xfail_strict = true",
+        "pythonpath = .",
+        f"addopts = {shlex.join(options['addopts'])}",
+    ]
     for name in ("markers", "filterwarnings"):
         lines += [f"{name} =", *(f"    {line}" for line in options[name])]
     return "\n".join(lines) + "\n"

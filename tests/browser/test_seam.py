@@ -85,7 +85,7 @@ await walk.close()
 
 
 @pytest.mark.parametrize(
-    "seconds", [50, pytest.param(400, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
+    "seconds", [50, pytest.param(400, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
 )
 def test_random_operations_against_indexeddb(lab: Lab, seconds: int):
     steps, compared, counts, frames = lab.run(WALK, seed=20 + seconds, seconds=seconds)

@@ -44,7 +44,7 @@ def test_the_kept_pages_are_the_database(tmp_path, seed):
     assert set(one.counts) >= {"abort", "reopen", "vacuum", "interrupt", "savepoints", "fold", "definitions"}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.cpython_only
 @pytest.mark.parametrize("seed", range(10, 13))
 def test_the_kept_pages_are_the_database_for_long(tmp_path, seed):
