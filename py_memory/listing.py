@@ -73,8 +73,9 @@ def timeline(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
 def find(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
     """Return intents that meet every condition, with their fragments, newest stored first.
 
+    With no condition this lists all of the user's intents: it only reads.
+
     Raises:
-        EmptySelector is not raised: with no condition this lists all of the user's intents.
         InvalidArgument: A condition is not one that `find` knows.
     """
     boundary.known(options, FIND_OPTIONS, "find")

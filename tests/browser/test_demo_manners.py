@@ -187,6 +187,34 @@ def test_failed_start_says_what_to_do(strict_site: StaticServer, open_browser: O
     expect(page.locator("#send")).to_be_enabled(timeout=READY_MS)
 
 
+FLIP = """
+async () => {
+  const answered = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
+  const db = await answered(indexedDB.open("py-memory:agent_memory"));
+  const pages = db.transaction("pages", "readwrite").objectStore("pages");
+  const record = await answered(pages.get(3));
+  record[2000] ^= 1;
+  await answered(pages.put(record, 3));
+  db.close();
+}
+"""
+
+
+def test_what_cannot_be_opened_can_still_be_had(visit: Visit) -> None:
+    ann = visit()
+    ann.say("I'm Ann")
+    ann.page.goto(f"{ann.url}demo/icon.svg")
+    ann.page.wait_for_timeout(300)
+    ann.page.evaluate(FLIP)
+    ann.page.goto(ann.url)
+    alert = ann.page.get_by_role("alert").first
+    expect(alert).to_contain_text("left untouched", timeout=READY_MS)
+    expect(alert).to_contain_text("corrupt_image")
+    with ann.page.expect_download(timeout=READY_MS) as download:
+        ann.page.get_by_role("button", name="Download what is stored").click()
+    assert download.value.path().read_bytes().startswith(b"SQLite format 3")
+
+
 def test_what_could_not_be_saved_is_not_shown_as_if_it_were(visit: Visit) -> None:
     ann = visit()
     ann.say("My name is Ann")

@@ -70,7 +70,7 @@ async function keep({ memory, changed }) {
 }
 
 /** @param {Blob} blob @param {string} name */
-function save(blob, name) {
+export function save(blob, name) {
   const url = URL.createObjectURL(blob);
   el("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);

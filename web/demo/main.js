@@ -18,9 +18,12 @@ import { Timeline } from "./timeline.js";
  * @typedef {import("./agent.js").Message} Message
  */
 
+const LIBRARY = new URL("../py-memory/memory.js", import.meta.url).href;
 const SESSION = "py-memory.demo.session";
 /** Used when nothing else says which conversation goes on: its storage may be blocked. */
 const FIRST_SESSION = "demo";
+/** What is stored is there, but this page cannot use it: its bytes can still be had. */
+const UNREADABLE = new Set(["corrupt_image", "schema_newer", "unsupported_format"]);
 const STAGES = ["worker", "assets", "runtime", "python", "image"];
 
 /** @type {Memory | null} */
@@ -63,8 +66,7 @@ async function open() {
   byId("boot").querySelector(".failure")?.remove();
   progress("worker");
   try {
-    const url = new URL("../py-memory/memory.js", import.meta.url).href;
-    const { openMemory } = /** @type {typeof import("../memory.js")} */ (await import(url));
+    const { openMemory } = /** @type {typeof import("../memory.js")} */ (await import(LIBRARY));
     memory = await openMemory({ name: "agent_memory", onProgress: progress });
     memory.on("storage", showStorage);
     memory.on("closed", ({ code }) => code !== "closed" && lost(code));
@@ -81,11 +83,18 @@ async function open() {
 function broken(error) {
   ready(false);
   const { advice, details } = explained(error);
+  const { code = "" } = /** @type {{code?: string}} */ (error ?? {});
   const retry = el("button", { type: "button", class: "primary", id: "retry", onclick: () => void open() }, t("notice.retry"));
   byId("boot").hidden = false;
   byId("messages").hidden = true;
   byId("boot").classList.add("broken");
-  byId("boot").append(el("div", { class: "failure", role: "alert" }, icon("warn"), el("p", {}, advice), el("p", { class: "soft" }, details), retry));
+  const raw = UNREADABLE.has(code) && el("button", { type: "button", id: "raw", onclick: () => void attempt(takeRaw) }, t("notice.raw"));
+  byId("boot").append(el("div", { class: "failure", role: "alert" }, icon("warn"), el("p", {}, advice), el("p", { class: "soft" }, details), retry, raw));
+}
+
+async function takeRaw() {
+  const { exportRaw } = /** @type {typeof import("../memory.js")} */ (await import(LIBRARY));
+  data.save(await exportRaw({ name: "agent_memory" }), "agent_memory-raw.sqlite3");
 }
 
 /** @param {string} code */

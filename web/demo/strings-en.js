@@ -189,6 +189,7 @@ export const en = {
   "place.invalid": "Latitude is a number from −90 to 90, longitude from −180 to 180.",
 
   "notice.retry": "Try again",
+  "notice.raw": "Download what is stored",
   "notice.dismiss": "Dismiss",
   "notice.details": "Details",
 

@@ -189,6 +189,7 @@ export const zh = {
   "place.invalid": "纬度为 −90 到 90 的数字，经度为 −180 到 180。",
 
   "notice.retry": "重试",
+  "notice.raw": "下载已存储的内容",
   "notice.dismiss": "关闭提示",
   "notice.details": "详情",
 
