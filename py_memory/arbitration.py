@@ -4,7 +4,9 @@ A slot is (user, namespace, scope, name, subject, key). Intents without a key ar
 never compete. Every path that writes intents goes through `settle`.
 """
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +88,27 @@ def settle(engine: Engine, connection: sqlite3.Connection, statement: Statement)
         previous = current["id"]
     change = _record(engine, connection, statement, outcome, intent_id, previous)
     return _answer(connection, intent_id, outcome=outcome, previous_id=previous, change_id=change)
+
+
+def keep_what_was_said_again(connection: sqlite3.Connection, forgotten: Sequence[str], now: int) -> None:
+    """Let a fact whose fragment was forgotten stand on the latest fragment that says the same."""
+    connection.execute(
+        """
+        UPDATE intents SET fragment_id = s.said
+        FROM (
+            SELECT i.pk, (
+                SELECT c.fragment_id FROM changes AS c JOIN fragments AS f ON f.id = c.fragment_id
+                WHERE c.intent_id = i.id AND c.outcome = 'unchanged' AND f.deleted_at IS NULL
+                    AND (f.expires_at IS NULL OR f.expires_at > :now)
+                ORDER BY c.pk DESC LIMIT 1
+            ) AS said
+            FROM json_each(:forgotten) AS j JOIN intents AS i ON i.fragment_id = j.value
+            WHERE i.valid_to IS NULL AND i.key IS NOT NULL
+        ) AS s
+        WHERE intents.pk = s.pk AND s.said IS NOT NULL
+        """,
+        {"forgotten": json.dumps(list(forgotten)), "now": now},
+    )
 
 
 def _current(connection: sqlite3.Connection, statement: Statement) -> dict[str, Any] | None:

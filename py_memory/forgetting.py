@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from py_memory import boundary, loading
+from py_memory.arbitration import keep_what_was_said_again
 from py_memory.engine import Engine
 from py_memory.errors import EmptySelector
 from py_memory.listing import cursor_of, limit_of
@@ -72,6 +73,8 @@ def _mark(
             "UPDATE fragments SET deleted_at = ?, updated_at = updated_at WHERE pk = ?",
             [(None if deleted else now, pk) for pk, _ in rows],
         )
+        if not deleted:
+            keep_what_was_said_again(connection, [fragment_id for _, fragment_id in rows], now)
         engine.index.forget_cache()
         return _answer(rows)
 

@@ -189,6 +189,7 @@ _FIRST = (
     ) STRICT
     """,
     "CREATE INDEX changes_of_user ON changes (user_id, at)",
+    "CREATE INDEX changes_of_intent ON changes (intent_id, pk)",
     # A repeated request (its reply was lost) is answered from here and not applied again.
     """
     CREATE TABLE requests (

@@ -140,3 +140,21 @@ def test_a_query_forgets_what_has_all_its_words_and_nothing_else(texts, query):
         stored = [session.remember(" ".join(text)).id for text in texts]
         expected = [one for one, text in zip(stored, texts, strict=True) if set(query) <= set(text)]
         assert memory.forget("u_1", query=" ".join(query))["ids"] == expected
+
+
+def test_a_fact_that_was_said_again_outlives_the_forgetting_of_its_first_source(memory, session):
+    def tell(text, value):
+        fact = {"name": "prefers", "key": "seat", "entities": {"seat": value}}
+        return session.remember(text, intents=[fact])
+
+    first = tell("a window seat, please", "window")
+    again = tell("as I said, the window", "window")
+    assert again.intents[0].outcome == "unchanged"
+    memory.forget(session.user_id, ids=[first.id])
+    found = memory.find(session.user_id, key="seat")
+    assert [one.fragment.id for one in found] == [again.id]
+    assert found[0].intent.id == first.intents[0].id
+    memory.forget(session.user_id, ids=[again.id])
+    assert memory.find(session.user_id, key="seat") == []
+    memory.restore(session.user_id, ids=[first.id, again.id])
+    assert [one.intent.entities for one in memory.find(session.user_id, key="seat")] == [{"seat": "window"}]
