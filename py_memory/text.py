@@ -86,6 +86,17 @@ def query_terms(text: str) -> list[str]:
 
     A term that ends in `*` is a single character and looks for all terms that begin with it.
     """
+    every, telling = _asked(text)
+    return list(dict.fromkeys(telling or every))
+
+
+def every_term(text: str) -> list[str]:
+    """Return all distinct terms of a query, stop words too: for what must hold them all."""
+    return list(dict.fromkeys(_asked(text)[0]))
+
+
+def _asked(text: str) -> tuple[list[str], list[str]]:
+    """Return all terms of a query, and those that tell what it looks for."""
     every: list[str] = []
     telling: list[str] = []
     for kind, token in _tokens(text):
@@ -100,7 +111,7 @@ def query_terms(text: str) -> list[str]:
         else:
             every.append(token)
             telling.append(token)
-    return list(dict.fromkeys(telling or every))
+    return every, telling
 
 
 def query_characters(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from py_memory.database import Database
-from py_memory.text import ANALYSIS_VERSION, query_terms, terms
+from py_memory.text import ANALYSIS_VERSION, every_term, terms
 
 # BM25 as usual (Robertson and Zaragoza 2009), with the lengths of chat turns in mind.
 _K1 = 1.2
@@ -206,8 +206,11 @@ class TextIndex:
         return [Match(*row) for row in rows]
 
     def holding_all(self, user_id: str, query: str) -> list[int] | None:
-        """Return the rows that have every term of a query; `None` if the query has no terms."""
-        wanted = query_terms(query)
+        """Return the rows that have every term of a query; `None` if the query has no terms.
+
+        Common words count too: leaving them out would select more than was asked for.
+        """
+        wanted = every_term(query)
         tag = self._tag(user_id)
         if not wanted or tag is None:
             return [] if wanted else None

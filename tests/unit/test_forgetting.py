@@ -158,3 +158,15 @@ def test_a_fact_that_was_said_again_outlives_the_forgetting_of_its_first_source(
     assert memory.find(session.user_id, key="seat") == []
     memory.restore(session.user_id, ids=[first.id, again.id])
     assert [one.intent.entities for one in memory.find(session.user_id, key="seat")] == [{"seat": "window"}]
+
+
+def test_forgetting_by_words_takes_only_what_has_every_word_common_ones_too(memory, session):
+    session.remember("the cat sat")
+    session.remember("cat alone")
+
+    def count(query):
+        return memory.forget(session.user_id, query=query, preview=True)["count"]
+
+    assert count("cat") == 2
+    assert count("the cat") == 1
+    assert count("what is the cat") == 0
