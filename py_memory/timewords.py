@@ -181,14 +181,24 @@ def _iso(match: re.Match[str], _: date) -> Span:
     return _one(date(int(year), int(month), int(day))) if day else _month_of(int(year), int(month))
 
 
+_YEARS_BACK = {"last year": 1, "this year": 0, "去": 1, "今": 0, "前": 2}
+
+
+def _year_said(word: str, today: date) -> int:
+    """Return the year that stands beside a month or a feast, named or told from today."""
+    return today.year - _YEARS_BACK[word] if word in _YEARS_BACK else int(word)
+
+
 def _named_month(match: re.Match[str], today: date) -> Span | None:
     month = _MONTHS[match["m"]]
     year, day = match["y"], match["d"]
     if day:
         number = int(day)
-        return _one(date(int(year), month, number) if year else _latest(today, month, number))
+        if not year:
+            return _one(_latest(today, month, number))
+        return _one(date(_year_said(year, today), month, number))
     if year:
-        return _month_of(int(year), month)
+        return _month_of(_year_said(year, today), month)
     # "may" and "march" alone are usually no months.
     return None
 
@@ -276,16 +286,18 @@ def _han_date(match: re.Match[str], today: date) -> Span:
     year, month, day = match["y"], _number(match["m"]), match["d"]
     if day:
         number = _number(day)
-        return _one(date(int(year), month, number) if year else _latest(today, month, number))
+        if not year:
+            return _one(_latest(today, month, number))
+        return _one(date(_year_said(year, today), month, number))
     if year:
-        return _month_of(int(year), month)
+        return _month_of(_year_said(year, today), month)
     return _month_of(today.year if month <= today.month else today.year - 1, month)
 
 
 def _feast(match: re.Match[str], today: date) -> Span:
     year = match["y"] or match["y2"]
     month, day = _FEASTS[match["feast"]]
-    found = date(int(year), month, day) if year else _latest(today, month, day)
+    found = date(_year_said(year, today), month, day) if year else _latest(today, month, day)
     if match["around"] or match["before"]:
         reach = timedelta(days=_AROUND_DAYS)
         return found - reach, found + reach + timedelta(days=1), False
@@ -294,16 +306,17 @@ def _feast(match: re.Match[str], today: date) -> Span:
 
 _ORDINAL = "(?:st|nd|rd|th)?"
 _YEAR = "(?:19|20)\\d\\d"
+_SAID = f"{_YEAR}|last year|this year"
 _READINGS: tuple[tuple[tuple[str, ...], str, Reading], ...] = (
     (("19", "20"), rf"(?<!\d)(?P<y>{_YEAR})[-/.](?P<m>\d{{1,2}})(?:[-/.](?P<d>\d{{1,2}}))?(?!\d)", _iso),
     (
         tuple(_MONTHS),
-        rf"\b(?:(?P<d>\d{{1,2}}){_ORDINAL}\s+(?:of\s+)?)?(?P<m>{_MONTH})\b\.?(?:,?\s*(?P<y>{_YEAR}))?",
+        rf"\b(?:(?P<d>\d{{1,2}}){_ORDINAL}\s+(?:of\s+)?)?(?P<m>{_MONTH})\b\.?(?:,?\s*(?P<y>{_SAID}))?",
         _named_month,
     ),
     (
         tuple(_MONTHS),
-        rf"\b(?P<m>{_MONTH})\.?\s+(?P<d>\d{{1,2}}){_ORDINAL}\b(?:,?\s*(?P<y>{_YEAR}))?",
+        rf"\b(?P<m>{_MONTH})\.?\s+(?P<d>\d{{1,2}}){_ORDINAL}\b(?:,?\s*(?P<y>{_SAID}))?",
         _named_month,
     ),
     (tuple(_MONTHS), rf"\b(?:in|during|since|of|last|this)\s+(?P<m>{_MONTH})\b(?!\s*\d)", _in_month),
@@ -340,7 +353,7 @@ _READINGS: tuple[tuple[tuple[str, ...], str, Reading], ...] = (
     (
         ("月",),
         (
-            rf"(?:(?P<y>{_YEAR})\s*年\s*)?(?P<m>1[0-2]|0?[1-9]|十[一二]|[一二三四五六七八九十])\s*月"
+            rf"(?:(?P<y>{_YEAR}|[去今前])\s*年\s*)?(?P<m>1[0-2]|0?[1-9]|十[一二]|[一二三四五六七八九十])\s*月"
             rf"(?:\s*(?P<d>3[01]|[12]\d|0?[1-9]|[一二三]?十?[一二三四五六七八九十])\s*[日号])?(?![份]?以?前)"
         ),
         _han_date,
@@ -370,8 +383,8 @@ _READINGS: tuple[tuple[tuple[str, ...], str, Reading], ...] = (
     (
         tuple(_FEASTS),
         (
-            rf"(?P<before>around\s+)?(?:(?P<y>{_YEAR})\s*年?\s*)?(?P<feast>{_FEAST})(?:节|假期)?"
-            rf"(?P<around>前后|左右|期间)?(?:,?\s*(?P<y2>{_YEAR})\b)?"
+            rf"(?P<before>around\s+)?(?:(?P<y>{_YEAR}(?=\s*年?)|[去今前](?=年))\s*年?\s*(?:的\s*)?)?(?P<feast>{_FEAST})(?:节|假期)?"
+            rf"(?P<around>前后|左右|期间)?(?:,?\s*(?P<y2>{_SAID})\b)?"
         ),
         _feast,
     ),
