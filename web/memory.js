@@ -115,6 +115,15 @@ class Caller {
   constructor(channel, events) {
     this.channel = channel;
     this.events = events;
+    /** Whose calls these are, where that is settled. @type {string | undefined} */
+    this.userId = undefined;
+  }
+
+  /** The same for the calls of one user. @param {string} userId */
+  of(userId) {
+    const caller = new Caller(this.channel, this.events);
+    caller.userId = userId;
+    return caller;
   }
 
   /**
@@ -132,10 +141,17 @@ class Caller {
     if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && timeoutMs > 0)) {
       throw invalid("'timeoutMs' is a number above 0.", "timeoutMs");
     }
-    const args = { ...toWire(rest), ...extra };
+    const wired = toWire(rest);
+    const taken = Object.keys(wired).find((name) => name in extra);
+    if (taken !== undefined) {
+      const name = camel(taken);
+      throw invalid(`'${name}' is settled already and no option of this verb.`, name);
+    }
+    const args = { ...wired, ...extra };
     /** @param {any} result */
     const done = (result) => {
-      if (WRITES.has(method) && !args.preview && !args.dry_run) this.events.emit("change", changeOf(method, args, result));
+      if (!WRITES.has(method) || args.preview || args.dry_run) return;
+      this.events.emit("change", changeOf(method, { user_id: this.userId, ...args }, result));
     };
     const { text } = args; // of a Blob, which takes a moment to read
     const ready = text instanceof Promise ? text.then((read) => ({ ...args, text: read })) : args;
@@ -148,13 +164,18 @@ class Caller {
  * @param {string} method @param {Fields} args @param {any} result
  */
 function changeOf(method, args, result) {
-  const verb = method.replace("session.", "").replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+  const verb = camel(method.replace("session.", ""));
   const all = Array.isArray(result) ? result.map(({ id }) => id) : result?.ids;
   const ids = all ?? (method === "session.remember" ? [result.id] : undefined);
   const sessionId = args.session_id ?? (method === "start_session" ? result.id : undefined);
   return Object.fromEntries(
     Object.entries({ verb, userId: args.user_id, sessionId, ids }).filter(([, value]) => value !== undefined),
   );
+}
+
+/** @param {string} name */
+function camel(name) {
+  return name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
 }
 
 /** @param {unknown} value @param {string} name @returns {Fields} */
@@ -291,7 +312,7 @@ class Session {
 
   /** @param {Caller} caller @param {{id: string, userId: string, skill: string}} row */
   constructor(caller, { id, userId, skill }) {
-    this.#caller = caller;
+    this.#caller = caller.of(userId);
     this.id = id;
     this.userId = userId;
     this.skill = skill;

@@ -256,6 +256,12 @@ def test_files_out_and_in(shared: Run) -> None:
         ("session.remember('x', null)", "options"),
         ("session.remember({ $binary: 0 })", "$binary"),
         ("session.remember('x', given.loop())", "metadata"),
+        ("session.remember('x', { sessionId: 'other' })", "sessionId"),
+        ("session.remember('x', { content: 'other' })", "content"),
+        ("session.rememberMany([], { sessionId: 'other' })", "sessionId"),
+        ("session.recall('x', { sessionId: 'other' })", "sessionId"),
+        ("session.recall('x', { query: 'other' })", "query"),
+        ("session.end({ sessionId: 'other' })", "sessionId"),
         ("session.rememberMany('x')", "items"),
         ("session.rememberMany(['x'])", "items"),
         ("session.recall('x', { signal: 1 })", "signal"),
@@ -333,7 +339,7 @@ def test_a_write_that_comes_too_late_for_its_caller_is_still_told(run: Run) -> N
         await session.recall("q");
         return [late.code, changes];"""
     )
-    assert found == ["timeout", [{"verb": "remember", "sessionId": "s_1", "ids": ["mf_1"]}]]
+    assert found == ["timeout", [{"verb": "remember", "userId": "u", "sessionId": "s_1", "ids": ["mf_1"]}]]
 
 
 DEATHS = ["raise", "close", "uncaught", "abort"]
@@ -452,10 +458,10 @@ def test_events(run: Run) -> None:
     )
     changes = [data for event, data in found["heard"] if event == "change"]
     assert changes == [
-        {"verb": "remember", "sessionId": "s_1", "ids": ["mf_1"]},
-        {"verb": "rememberMany", "sessionId": "s_1", "ids": ["mf_0"]},
+        {"verb": "remember", "userId": "u", "sessionId": "s_1", "ids": ["mf_1"]},
+        {"verb": "rememberMany", "userId": "u", "sessionId": "s_1", "ids": ["mf_0"]},
         {"verb": "forget", "userId": "u", "ids": ["mf_1"]},
-        {"verb": "end", "sessionId": "s_1"},
+        {"verb": "end", "userId": "u", "sessionId": "s_1"},
     ]
     assert [data["generation"] for event, data in found["heard"] if event == "storage"] == [1]
     assert found["generation"] == 1
