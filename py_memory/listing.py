@@ -22,12 +22,13 @@ FIND_OPTIONS = FILTERS | frozenset(
 TIMELINE_OPTIONS = FILTERS | frozenset(("order", "limit", "cursor", "include_data"))
 
 MAX_LIMIT = 1_000
+_WAYS = {"newest": 0, "oldest": 1}
 _INTENT = columns(INTENT_COLUMNS, "i")
 _MAX_BATCH = 2_000
 _PROBE = 64
 # More conditions than these, the commoner ones, are only checked on the row.
 _MAX_LISTS = 16
-_CURSOR = re.compile("(-?[0-9]{1,18}:)?[0-9]{1,18}")
+_CURSOR = re.compile("([01]:)?(-?[0-9]{1,18}:)?[0-9]{1,18}")
 
 
 def limit_of(options: Mapping[str, Any], default: int) -> int:
@@ -49,7 +50,10 @@ def timeline(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
     rows: list[tuple[int, int]] = []
     steps = [""]
     if options.get("cursor") is not None:
-        at, pk = cursor_of(options["cursor"], 2)
+        way, at, pk = cursor_of(options["cursor"], 3)
+        if way != _WAYS[order]:
+            message = "'cursor' was given for the other 'order'."
+            raise InvalidArgument(message, option="cursor")
         condition.params.update(cursor_at=at, cursor_pk=pk)
         # What happened in the cursor's own millisecond comes first; asked for separately, both
         # stay index look-ups however many share it.
@@ -65,7 +69,7 @@ def timeline(engine: Engine, user_id: str, options: Mapping[str, Any]) -> Page:
         )
     more = len(rows) > limit
     rows = rows[:limit]
-    cursor = f"{rows[-1][1]}:{rows[-1][0]}" if more else None
+    cursor = f"{_WAYS[order]}:{rows[-1][1]}:{rows[-1][0]}" if more else None
     data = boundary.flag(options.get("include_data", True), "include_data")
     return Page(loading.fragments(engine, [row[0] for row in rows], data=data), cursor)
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from py_memory.errors import InvalidArgument
 from py_memory.times import iso
 from tests.unit.helpers import START, contents, ids, opened
 
@@ -96,3 +97,10 @@ def test_intents_come_with_their_fragment(memory, session):
     session.remember("y", intents=[{"name": "b", "key": "k", "confidence": 1.0, "entities": {"v": 2}}])
     told = {one.content: [intent.name for intent in one.intents] for one in memory.timeline("u_1")}
     assert told == {"x": ["a"], "y": ["b"]}
+
+
+def test_a_cursor_of_the_other_order_is_refused(lived):
+    for order, other in (("newest", "oldest"), ("oldest", "newest")):
+        cursor = lived.timeline("u_1", order=order, limit=1).cursor
+        with pytest.raises(InvalidArgument, match="other 'order'"):
+            lived.timeline("u_1", order=other, cursor=cursor)
