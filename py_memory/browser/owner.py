@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 import js
 from pyodide.ffi import JsException
 
+from py_memory import boundary
 from py_memory.browser import faults
 from py_memory.browser.checksum import fast_chain
 from py_memory.browser.indexeddb import IndexedDBStore, database_name, estimate
@@ -24,7 +25,6 @@ from py_memory.times import Clock
 
 Result = TypeVar("Result")
 DURABILITIES = ("strict", "relaxed")
-MAX_NAME = 200
 _ESTIMATE_SECONDS = 10.0
 
 
@@ -70,10 +70,7 @@ class Owner:
                 as it is, and `raw_image` still gives its bytes.
             StorageBlocked, StorageLost, QuotaExceeded, Outdated: The storage cannot be used.
         """
-        given: object = name  # whatever a page passed
-        if not isinstance(given, str) or not 0 < len(given) <= MAX_NAME:
-            message = f"'name' must be text of 1 to {MAX_NAME} characters."
-            raise InvalidArgument(message, option="name")
+        boundary.identifier(name, "name")
         if durability not in DURABILITIES:
             message = "'durability' is 'strict' or 'relaxed'."
             raise InvalidArgument(message, option="durability")
