@@ -180,7 +180,12 @@ function camel(name) {
 
 /** @param {unknown} value @param {string} name @returns {Fields} */
 function plainObject(value, name) {
-  if (Object.prototype.toString.call(value) === "[object Object]") return /** @type {Fields} */ (value);
+  try {
+    // A copy: a getter or a proxy of the caller's is asked here, once, and what it throws is not ours to pass on.
+    if (Object.prototype.toString.call(value) === "[object Object]") return { .../** @type {Fields} */ (value) };
+  } catch {
+    throw invalid(`'${name}' cannot be read.`, name);
+  }
   throw invalid(`'${name}' is a plain object.`, name);
 }
 

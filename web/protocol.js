@@ -88,7 +88,13 @@ export function toWire(options) {
   if (Object.prototype.toString.call(options) !== "[object Object]") {
     throw invalid("Options are a plain object.", "options");
   }
-  return /** @type {Record<string, unknown>} */ (plain(options, "options", false, 0));
+  try {
+    return /** @type {Record<string, unknown>} */ (plain(options, "options", false, 0));
+  } catch (error) {
+    if (error instanceof PyMemoryError) throw error;
+    // Thrown by a getter, a proxy or a toJSON of the caller's: its text may hold content.
+    throw invalid("An option cannot be read.", "options");
+  }
 }
 
 /**

@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright
+from playwright.sync_api import Browser, Page
 
 from tests.browser.scripted import ROOT, put_blank, put_engine
-from tests.conftest import CHROMIUM_FLAGS
-from tools.environment import find_chromium
-from tools.project import Project
 from tools.serve import CONTENT_SECURITY_POLICY, StaticServer
 
 SECRET = "a-secret-that-was-told-in-confidence"
@@ -31,15 +28,6 @@ const failing = async (promise) => {
 };
 const sent = async (promise) => JSON.parse((await promise).args);
 """
-
-
-@pytest.fixture(scope="module")
-def browser(playwright: Playwright, project: Project) -> Iterator[Browser]:
-    """One browser for all: every test has its own server, hence its own origin and storage."""
-    with playwright.chromium.launch(
-        executable_path=find_chromium(project.root), args=CHROMIUM_FLAGS
-    ) as chromium:
-        yield chromium
 
 
 @pytest.fixture(scope="module")
@@ -262,6 +250,10 @@ def test_files_out_and_in(shared: Run) -> None:
         ("session.recall('x', { sessionId: 'other' })", "sessionId"),
         ("session.recall('x', { query: 'other' })", "query"),
         ("session.end({ sessionId: 'other' })", "sessionId"),
+        ("session.remember('x', { metadata: { get a() { throw new Error('marker'); } } })", "options"),
+        ("session.remember('x', { get role() { throw 1; } })", "options"),
+        ("session.remember('x', new Proxy({}, { ownKeys() { throw 1; } }))", "options"),
+        ("session.recall('x', { state: { toJSON() { throw new Error('marker'); } } })", "options"),
         ("session.rememberMany('x')", "items"),
         ("session.rememberMany(['x'])", "items"),
         ("session.recall('x', { signal: 1 })", "signal"),
