@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from collections.abc import Callable
 
 from playwright.sync_api import BrowserContext, expect
 
@@ -85,3 +86,6 @@ def png(width: int = 60, height: int = 40) -> bytes:
 
 def picture_file(name: str = "backpack.png") -> dict:
     return {"name": name, "mimeType": "image/png", "buffer": png()}
+
+
+Visit = Callable[..., Visitor]

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright
+from playwright.sync_api import Browser, Page
 
 from tests.browser.scripted import BLANK, ROOT, put_blank, put_engine, replace
-from tests.conftest import CHROMIUM_FLAGS
-from tools.environment import find_chromium
-from tools.project import Project
 from tools.serve import CONTENT_SECURITY_POLICY, Override, StaticServer
 
 WASM = "runtime/pyodide.asm.wasm"
@@ -205,15 +202,6 @@ FAULTS = [
         of_page=True,
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser(playwright: Playwright, project: Project) -> Iterator[Browser]:
-    """One browser for all: every test has its own server, hence its own origin, cache and storage."""
-    with playwright.chromium.launch(
-        executable_path=find_chromium(project.root), args=CHROMIUM_FLAGS
-    ) as chromium:
-        yield chromium
 
 
 @pytest.fixture

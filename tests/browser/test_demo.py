@@ -4,27 +4,14 @@ import base64
 import json
 import re
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import OpenBrowser
 from playwright.sync_api import Page, expect
 
-from tests.browser.demo_visitor import Visitor, picture_file, png
+from tests.browser.demo_visitor import Visit, Visitor, picture_file, png
 from tools.serve import StaticServer
-
-Visit = Callable[..., Visitor]
-
-
-@pytest.fixture
-def visit(strict_site: StaticServer, open_browser: OpenBrowser) -> Visit:
-    def come(profile: Path | None = None, **options) -> Visitor:
-        options.setdefault("locale", "en-GB")
-        return Visitor(open_browser(profile, **options), strict_site.url + "/")
-
-    return come
 
 
 def test_story_in_english(visit: Visit, tmp_path: Path) -> None:

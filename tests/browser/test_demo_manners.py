@@ -1,27 +1,13 @@
 """The demo agent page: hostile text, keyboard, names, contrast, layout, and what it says when things fail."""
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from conftest import OpenBrowser
 from playwright.sync_api import expect
 
-from tests.browser.demo_visitor import READY_MS, Visitor, picture_file
+from tests.browser.demo_visitor import READY_MS, Visit, picture_file
 from tools.serve import Override, StaticServer
-
-Visit = Callable[..., Visitor]
-
-
-@pytest.fixture
-def visit(strict_site: StaticServer, open_browser: OpenBrowser) -> Visit:
-    def come(profile: Path | None = None, **options) -> Visitor:
-        options.setdefault("locale", "en-GB")
-        return Visitor(open_browser(profile, **options), strict_site.url + "/")
-
-    return come
-
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 
