@@ -239,6 +239,24 @@ def find_chromium(root: Path) -> str | None:
     return None
 
 
+def find_firefox() -> str | None:
+    """Return an installed Firefox, the ESR before any other, or None."""
+    chosen = os.environ.get("PY_MEMORY_FIREFOX")
+    if chosen:
+        return chosen
+    for name in ("firefox-esr", "firefox"):
+        found = shutil.which(name)
+        if found:
+            return found
+    path = Path("/Applications/Firefox.app/Contents/MacOS/firefox")
+    return str(path) if path.exists() else None
+
+
+def find_webkit() -> str | None:
+    """Return the driver of WebKitGTK, or None where it or the screen for it (Xvfb) is missing."""
+    return shutil.which("WebKitWebDriver") if shutil.which("Xvfb") else None
+
+
 def _prepare_browser(root: Path, python: Path) -> None:
     """Install Chromium where there is none.
 

@@ -9,10 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, Playwright
-
-from tests.conftest import CHROMIUM_FLAGS
-from tools.environment import find_chromium
+from tests.browser.engines import Engine
 from tools.project import Project
 from tools.serve import CONTENT_SECURITY_POLICY, Override, StaticServer
 
@@ -34,23 +31,16 @@ def put_lab(project: Project, site: StaticServer) -> str:
 
 
 @contextmanager
-def laboratory(project: Project, dist: Path, playwright: Playwright) -> "Iterator[Lab]":
+def laboratory(project: Project, dist: Path, engine: Engine) -> "Iterator[Lab]":
     """Open a page that several tests share: starting Python takes longer than most of them."""
-    with StaticServer(dist) as site:
-        address = put_lab(project, site)
-        browser = playwright.chromium.launch(
-            executable_path=find_chromium(project.root), headless=True, args=CHROMIUM_FLAGS
-        )
-        try:
-            yield Lab(browser.new_context().new_page(), address)
-        finally:
-            browser.close()
+    with StaticServer(dist) as site, engine.browser() as browser, browser.new_context() as context:
+        yield Lab(context.new_page(), put_lab(project, site))
 
 
 class Lab:
     """One page with Python."""
 
-    def __init__(self, page: Page, address: str) -> None:
+    def __init__(self, page: Any, address: str) -> None:
         """Open the page."""
         self.page = page
         self.address = address

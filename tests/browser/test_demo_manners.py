@@ -4,9 +4,9 @@ import re
 
 import pytest
 from conftest import OpenBrowser
-from playwright.sync_api import expect
 
 from tests.browser.demo_visitor import READY_MS, Visit, picture_file
+from tests.browser.engines import expect
 from tools.serve import Override, StaticServer
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Playwright
 
 from py_memory.times import system_zones
+from tests.browser.engines import Engine
 from tests.browser.lab import Lab, laboratory
 from tools.project import Project
 
@@ -54,8 +54,8 @@ if "memory" in globals():
 
 
 @pytest.fixture(scope="module")
-def shared_lab(project: Project, dist: Path, playwright: Playwright) -> Iterator[Lab]:
-    with laboratory(project, dist, playwright) as one:
+def shared_lab(project: Project, dist: Path, engine: Engine) -> Iterator[Lab]:
+    with laboratory(project, dist, engine) as one:
         one.run(SETUP)
         yield one
 
@@ -194,12 +194,12 @@ def test_errors_say_how_much_room_there_is(lab: Lab):
     assert storage["quota"] == details["quota"]
 
 
-def test_a_real_quota_is_met_and_left_again(project: Project, dist: Path, playwright: Playwright):
+def test_a_real_quota_is_met_and_left_again(project: Project, dist: Path, engine: Engine):
     remember = """
         code = await outcome(session.remember(b"x" * 3_000_000, type="image", media_type="image/png"))
         answer([code, len(await fragments(memory)), await same(memory)])
         """
-    with laboratory(project, dist, playwright) as lab:
+    with laboratory(project, dist, engine) as lab:
         # Before the first write: Chromium remembers for a while how much room it found.
         devtools = lab.page.context.new_cdp_session(lab.page)
         origin = lab.page.url.split("/lab/")[0]

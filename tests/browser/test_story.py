@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from conftest import OpenBrowser
-from playwright.sync_api import Page
 
 from py_memory import Memory
 from tools.serve import Override, StaticServer
@@ -33,12 +32,12 @@ const failing = async (promise) => {
 PICTURE = bytes(range(256)) * 40
 
 
-def run(page: Page, body: str, argument: Any = None) -> Any:
+def run(page: Any, body: str, argument: Any = None) -> Any:
     """Run the body of an async function in the page, with the library at hand."""
     return page.evaluate(f"async (argument) => {{ {HELP} {body} }}", argument)
 
 
-def visit(open_browser: OpenBrowser, site: StaticServer, profile: Path | None = None) -> Page:
+def visit(open_browser: OpenBrowser, site: StaticServer, profile: Path | None = None) -> Any:
     site.overrides["/blank.html"] = BLANK
     page = open_browser(profile).pages[0]
     page.goto(f"{site.url}/blank.html")
