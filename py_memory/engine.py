@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from py_memory import ledger
 from py_memory.database import Database
 from py_memory.ids import Ids
 from py_memory.settings import Settings
@@ -53,6 +54,11 @@ class Engine:
         if self._touched:
             with self.write():
                 pass
+
+    def prune(self) -> None:
+        """Let go of what the ledger need not know any more."""
+        with self.write() as connection:
+            ledger.prune(connection, self.clock())
 
     def after_undo(self) -> None:
         """Drop what is held in memory: the database under it was put back to an earlier state."""

@@ -5,7 +5,7 @@ import sqlite3
 import tempfile
 from typing import Any
 
-from py_memory import boundary
+from py_memory import boundary, ledger
 from py_memory.database import Database
 from py_memory.engine import Engine
 from py_memory.errors import CorruptImage, InvalidArgument, PyMemoryError
@@ -28,8 +28,10 @@ def exported(engine: Engine) -> bytes:
     return bytes(image)
 
 
-def imported(engine: Engine, image: object) -> dict[str, Any]:
+def imported(engine: Engine, image: object, call: ledger.Call | None = None) -> dict[str, Any]:
     """Replace the database by an image, in one transaction of the live connection.
+
+    With `call`, what comes in notes that this call was applied.
 
     Raises:
         CorruptImage: It is damaged or no memory; nothing was changed.
@@ -52,6 +54,7 @@ def imported(engine: Engine, image: object) -> dict[str, Any]:
             migrate(source)
             _must_be_built_alike(source)
             TextIndex(source).ensure()
+            _note_alone(source, call, engine.clock())
             source.fold()
             _replace(engine, source)
         finally:
@@ -83,6 +86,14 @@ def _must_be_built_alike(source: Database) -> None:
     if structure_of(source) != expected:
         message = "The image is not built as a memory is; nothing was changed."
         raise CorruptImage(message, kind="structure")
+
+
+def _note_alone(source: Database, call: ledger.Call | None, now: int) -> None:
+    """Drop the calls that the image was written by: they were made to another memory."""
+    with source.atomic() as connection:
+        connection.execute("DELETE FROM calls")
+        if call is not None:
+            ledger.note(connection, call, "{}", now)
 
 
 def _replace(engine: Engine, source: Database) -> None:

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from py_memory import boundary
 from py_memory.arbitration import Statement, settle
@@ -89,39 +89,53 @@ def remember_once(
             (place.user_id, request),
         ).fetchone()
         if known is not None:
-            return _answered(connection, json.loads(known[0]), json.loads(known[1]))
+            return told_again(connection, Told(json.loads(known[0]), json.loads(known[1])))
         fragments = remember(engine, place, items)
-        outcomes = [
-            [[intent.id, intent.outcome, intent.previous_id, intent.change_id] for intent in one.intents]
-            for one in fragments
-        ]
+        told = told_of(fragments)
         connection.execute(
             "INSERT INTO requests (user_id, id, at, fragment_ids, outcomes) VALUES (?, ?, ?, ?, ?)",
             (
                 place.user_id,
                 request,
                 engine.clock(),
-                boundary.to_json([fragment.id for fragment in fragments]),
-                boundary.to_json(outcomes),
+                boundary.to_json(told.ids),
+                boundary.to_json(told.outcomes),
             ),
         )
         return fragments
 
 
-def _answered(
-    connection: sqlite3.Connection, ids: list[str], outcomes: list[list[list[Any]]]
-) -> list[Fragment]:
+class Told(NamedTuple):
+    """What a caller was told of a write, without what was written: enough to tell it again."""
+
+    ids: list[str]
+    outcomes: list[list[list[Any]]]
+
+
+def told_of(fragments: Sequence[Fragment]) -> Told:
+    """Return what is to be kept of an answer."""
+    return Told(
+        [fragment.id for fragment in fragments],
+        [
+            [[intent.id, intent.outcome, intent.previous_id, intent.change_id] for intent in one.intents]
+            for one in fragments
+        ],
+    )
+
+
+def told_again(connection: sqlite3.Connection, told: Told) -> list[Fragment]:
+    """Give the same answer again, as far as its fragments are still there."""
     fragments: list[Fragment] = []
-    for fragment_id, given in zip(ids, outcomes, strict=True):
+    for fragment_id, given in zip(told.ids, told.outcomes, strict=True):
         row = connection.execute(
             f"SELECT {FRAGMENT_COLUMNS} FROM fragments WHERE id = ?", (fragment_id,)
         ).fetchone()
         if row is not None:
-            fragments.append(fragment_of(row, _told_again(connection, given)))
+            fragments.append(fragment_of(row, _outcomes_again(connection, given)))
     return fragments
 
 
-def _told_again(connection: sqlite3.Connection, outcomes: list[list[Any]]) -> tuple[Intent, ...]:
+def _outcomes_again(connection: sqlite3.Connection, outcomes: list[list[Any]]) -> tuple[Intent, ...]:
     told: list[Intent] = []
     for intent_id, outcome, previous, change in outcomes:
         row = connection.execute(

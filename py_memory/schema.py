@@ -206,6 +206,21 @@ _FIRST = (
     "CREATE VIRTUAL TABLE text_counts USING fts5vocab(text_index, row)",
 )
 
+# The ledger of calls between tabs (`ledger`), and requests by age, so that old ones can go.
+_SECOND = (
+    """
+    CREATE TABLE calls (
+        client TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        answer TEXT NOT NULL,
+        PRIMARY KEY (client, number)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX calls_by_age ON calls (at)",
+    "CREATE INDEX requests_by_age ON requests (at)",
+)
+
 
 def _run(statements: tuple[str, ...]) -> Callable[[sqlite3.Connection], None]:
     def migrate(connection: sqlite3.Connection) -> None:
@@ -215,7 +230,7 @@ def _run(statements: tuple[str, ...]) -> Callable[[sqlite3.Connection], None]:
     return migrate
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_run(_FIRST),)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_run(_FIRST), _run(_SECOND))
 """Migration n takes the schema from version n to n + 1."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -8,13 +8,16 @@ import inspect
 import json
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from py_memory import boundary
-from py_memory.errors import Internal, InvalidArgument, PyMemoryError
+from py_memory import boundary, imagefile, ledger
+from py_memory.errors import Internal, InvalidArgument, NotFound, PyMemoryError
 from py_memory.memory import Memory
-from py_memory.records import Page
+from py_memory.metrics import counted
+from py_memory.records import Fragment, Page
+from py_memory.remembering import Told, told_again, told_of
 from py_memory.session import Session
 
 MEMORY_VERBS = frozenset(
@@ -32,6 +35,19 @@ WRITING_VERBS = frozenset(
 )
 
 
+_SESSION = "session."
+_PREVIEWS = ("preview", "dry_run")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A verb's result as JSON, the bytes it refers to, and what others need to know of the write."""
+
+    text: str
+    parts: list[bytes]
+    change: dict[str, Any] | None = None
+
+
 class Wire:
     """Runs verbs of one memory."""
 
@@ -45,9 +61,69 @@ class Wire:
         Raises:
             PyMemoryError: The verb's own errors; `InvalidArgument` for an unknown verb.
         """
-        result = self._verb(method)(dict(args), binary)
-        out: list[bytes] = []
-        return json.dumps(_plain(result, out), ensure_ascii=False, separators=(",", ":")), out
+        return _written(self._verb(method)(dict(args), binary))
+
+    def answer(
+        self, method: str, args: Mapping[str, Any], binary: list[bytes], call: ledger.Call | None = None
+    ) -> Answer:
+        """Do the same for a page: a write that is called again is answered and not applied again.
+
+        Raises:
+            PyMemoryError: As `call`; `NotFound` if what was written then is gone by now.
+        """
+        if method not in WRITING_VERBS or any(args.get(name) for name in _PREVIEWS):
+            return Answer(*self.call(method, args, binary))
+        if call is None:
+            result = self._verb(method)(dict(args), binary)
+        elif method == "import_image":
+            result = self._image_once(call, args, binary)
+        else:
+            result = self._once(call, method, args, binary)
+        return Answer(*_written(result), self._change(method, args, result))
+
+    def _once(self, call: ledger.Call, method: str, args: Mapping[str, Any], binary: list[bytes]) -> Any:
+        with self._memory.engine.write() as connection:
+            noted = ledger.answer_of(connection, call)
+            if noted is None:
+                result = self._verb(method)(dict(args), binary)
+                ledger.note(connection, call, _noted(result), self._memory.engine.clock())
+                return result
+            known = json.loads(noted)
+            if "told" not in known:
+                return known["result"]
+            fragments = told_again(connection, Told(*known["told"]))
+            if method != "session.remember":
+                return fragments
+            if not fragments:
+                message = "It was remembered, but has been removed since."
+                raise NotFound(message)
+            return fragments[0]
+
+    def _image_once(self, call: ledger.Call, args: Mapping[str, Any], binary: list[bytes]) -> Any:
+        """Replace everything, with the note of it: SQLite copies pages in a transaction of its own."""
+        engine = self._memory.engine
+        if ledger.answer_of(engine.database.connection, call) is None:
+            image = _with_bytes(dict(args), "image", binary).get("image")
+            return imagefile.imported(engine, image, call)
+        return counted(engine, None)
+
+    def _change(self, method: str, args: Mapping[str, Any], result: Any) -> dict[str, Any]:
+        """Say what other views need to know of a write: never its content."""
+        user_id, session_id = args.get("user_id"), args.get("session_id")
+        if method == "start_session":
+            session_id = result["id"]
+        elif method.startswith(_SESSION):
+            user_id = self._memory.session(str(session_id)).user_id
+        ids = result.get("ids") if isinstance(result, dict) else None
+        if isinstance(result, Fragment):
+            ids = [result.id]
+        elif isinstance(result, list):
+            ids = [one.id for one in result]
+        told = {"user_id": user_id, "session_id": session_id, "ids": ids}
+        return {
+            "verb": method.removeprefix(_SESSION),
+            **{name: value for name, value in told.items() if value is not None},
+        }
 
     def _verb(self, method: str) -> Callable[[dict[str, Any], list[bytes]], Any]:
         if method == "start_session":
@@ -76,6 +152,20 @@ class Wire:
                 for item in args["items"]
             ]
         return _called(getattr(session, name), args)
+
+
+def _written(result: Any) -> tuple[str, list[bytes]]:
+    out: list[bytes] = []
+    return json.dumps(_plain(result, out), ensure_ascii=False, separators=(",", ":")), out
+
+
+def _noted(result: Any) -> str:
+    """Write down enough of an answer to give it again: of fragments their ids, never their content."""
+    if isinstance(result, Fragment):
+        result = [result]
+    if isinstance(result, list):
+        return json.dumps({"told": told_of(result)})
+    return json.dumps({"result": result})
 
 
 def _called(verb: Callable[..., Any], args: dict[str, Any]) -> Any:

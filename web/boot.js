@@ -13,7 +13,7 @@ import { BootError, bootError, textOf } from "./errors.js";
  * @typedef {{response: Promise<Response>, checked: Promise<ArrayBuffer>}} Streamed
  * @typedef {{module: Promise<any>, checked: Promise<void>}} Script
  * @typedef {(stage: string, detail?: Record<string, unknown>) => void} Report
- * @typedef {(method: string, args: string, binary: ArrayBuffer[]) => Promise<unknown>} Dispatch
+ * @typedef {(method: string, args: string, binary: ArrayBuffer[], client: string, number: number, answered: number) => Promise<unknown>} Dispatch
  * @typedef {{pyimport(name: string): {dispatch: Dispatch}, globals: unknown}} Pyodide
  * @typedef {{writeFile(path: string, bytes: Uint8Array): void}} FileSystem
  * @typedef {{dispatch: Dispatch, failed: () => boolean}} Engine

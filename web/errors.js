@@ -75,6 +75,12 @@ export function bootError(stage, url, what, hint, cause) {
   return new BootError(message, { stage, url: where, hint, ...reason });
 }
 
+/** Whatever was thrown, as one of ours; a foreign one's text is left out, for it may quote what is remembered. @param {unknown} thrown */
+export function errorOf(thrown) {
+  if (thrown instanceof PyMemoryError) return thrown;
+  return new PyMemoryError("internal", "A fault in py-memory; please report it.");
+}
+
 /**
  * Give the text of anything that can be thrown; Pyodide rejects with plain objects too.
  * @param {unknown} thrown

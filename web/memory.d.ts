@@ -174,7 +174,14 @@ export interface MemoryEvents {
   progress: { stage: Stage } & StageDetail;
   change: Change;
   storage: StorageState;
-  /** The memory is closed: by `close()` (`closed`), or because its worker ended (`owner_lost`). */
+  /**
+   * Who answers now: this tab's own worker (`owner`), or another tab's (`follower`). Tells of takeovers;
+   * there is nothing that a page has to do.
+   */
+  owner: { role: "owner" | "follower" };
+  /** Another tab has a newer version of this library. Calls under way are answered; offer to reload the page. */
+  outdated: Record<string, never>;
+  /** The memory is closed: by `close()` (`closed`), or because of what `code` says. */
   closed: { code: ErrorCode };
 }
 

@@ -1,13 +1,15 @@
 // @ts-check
 /**
- * The page's side of the memory: openMemory(), and objects whose verbs are calls to the worker.
+ * The page's side of the memory: openMemory(), and objects whose verbs are calls to the engine.
  *
  * What each export does, with examples, is in memory.d.ts.
  */
-import { Channel } from "./channel.js";
+import { Calls } from "./calls.js";
 import { BootError, CODES, PyMemoryError } from "./errors.js";
-import { begin, checked } from "./opening.js";
+import { Host } from "./host.js";
+import { begin, checked, requireSecureContext } from "./opening.js";
 import { Args, invalid, toWire } from "./protocol.js";
+import { Tab } from "./tabs.js";
 
 export { BootError, CODES, PyMemoryError };
 
@@ -19,20 +21,8 @@ export { BootError, CODES, PyMemoryError };
  * @typedef {(event: any) => void} Listener
  */
 
+const EVENTS = ["progress", "change", "storage", "owner", "outdated", "closed"];
 const IMAGE_TYPE = "application/vnd.sqlite3";
-
-/** Verbs after which other views of the same memory are out of date. */
-const WRITES = new Set([
-  "start_session",
-  "session.end",
-  "session.remember",
-  "session.remember_many",
-  "forget",
-  "restore",
-  "import_json",
-  "import_image",
-  "reindex",
-]);
 
 /** Memories that are open or opening. @type {Map<string, Promise<Memory>>} */
 const opened = new Map();
@@ -64,9 +54,11 @@ function forget(name, memory) {
 
 /** @type {typeof import("./memory.js").exportRaw} */
 export async function exportRaw(options = {}) {
-  const channel = new Channel();
-  const image = await begin(channel, new Events(), checked(options), "export_raw");
-  await channel.end(new PyMemoryError("closed", "The image has been exported."));
+  const given = checked(options);
+  requireSecureContext();
+  const host = new Host();
+  const image = await begin(host, new Calls(), listening(given), given, "export_raw");
+  await host.end();
   return new Blob([image], { type: IMAGE_TYPE });
 }
 
@@ -75,17 +67,24 @@ export async function exportRaw(options = {}) {
  * @returns {Promise<Memory>}
  */
 async function start(given) {
-  const channel = new Channel();
-  const events = new Events();
-  const memory = new Memory(given.name, channel, events);
-  memory.storage = (await begin(channel, events, given, "open")).storage;
+  const events = listening(given);
+  const tab = new Tab(given, events);
+  const memory = new Memory(given.name, tab, events);
+  memory.storage = await tab.open();
   return memory;
+}
+
+/** @param {ReturnType<typeof checked>} given */
+function listening({ onProgress }) {
+  const events = new Events();
+  if (onProgress) events.on("progress", ({ stage, ...detail }) => onProgress(stage, detail));
+  return events;
 }
 
 /** Who wants to be told of what. */
 class Events {
   /** @type {Map<string, Set<Listener>>} */
-  #listeners = new Map(["progress", "change", "storage", "closed"].map((event) => [event, new Set()]));
+  #listeners = new Map(EVENTS.map((event) => [event, new Set()]));
 
   /** @param {string} event @param {Listener} listener */
   on(event, listener) {
@@ -111,19 +110,9 @@ class Events {
 
 /** Makes the calls of a memory and of its sessions. */
 class Caller {
-  /** @param {Channel} channel @param {Events} events */
-  constructor(channel, events) {
-    this.channel = channel;
-    this.events = events;
-    /** Whose calls these are, where that is settled. @type {string | undefined} */
-    this.userId = undefined;
-  }
-
-  /** The same for the calls of one user. @param {string} userId */
-  of(userId) {
-    const caller = new Caller(this.channel, this.events);
-    caller.userId = userId;
-    return caller;
+  /** @param {Calls} calls */
+  constructor(calls) {
+    this.calls = calls;
   }
 
   /**
@@ -148,29 +137,10 @@ class Caller {
       throw invalid(`'${name}' is settled already and no option of this verb.`, name);
     }
     const args = { ...wired, ...extra };
-    /** @param {any} result */
-    const done = (result) => {
-      if (!WRITES.has(method) || args.preview || args.dry_run) return;
-      this.events.emit("change", changeOf(method, { user_id: this.userId, ...args }, result));
-    };
     const { text } = args; // of a Blob, which takes a moment to read
     const ready = text instanceof Promise ? text.then((read) => ({ ...args, text: read })) : args;
-    return await this.channel.call(method, ready, parts, { signal, timeoutMs, done });
+    return await this.calls.call(method, ready, parts, { signal, timeoutMs });
   }
-}
-
-/**
- * What other views need to know of a write: never its content.
- * @param {string} method @param {Fields} args @param {any} result
- */
-function changeOf(method, args, result) {
-  const verb = camel(method.replace("session.", ""));
-  const all = Array.isArray(result) ? result.map(({ id }) => id) : result?.ids;
-  const ids = all ?? (method === "session.remember" ? [result.id] : undefined);
-  const sessionId = args.session_id ?? (method === "start_session" ? result.id : undefined);
-  return Object.fromEntries(
-    Object.entries({ verb, userId: args.user_id, sessionId, ids }).filter(([, value]) => value !== undefined),
-  );
 }
 
 /** @param {string} name */
@@ -192,23 +162,21 @@ function plainObject(value, name) {
 /** @implements {MemoryVerbs} */
 class Memory {
   #caller;
-  #channel;
+  #tab;
   #events;
-  /** @type {Promise<void> | undefined} */
-  #closing;
   #left = false;
 
-  /** @param {string} name @param {Channel} channel @param {Events} events */
-  constructor(name, channel, events) {
+  /** @param {string} name @param {Tab} tab @param {Events} events */
+  constructor(name, tab, events) {
     this.name = name;
     /** @type {import("./memory.js").StorageState} */
     this.storage = { mode: "best-effort", persisted: false, usage: null, quota: null, generation: 0 };
-    this.#channel = channel;
+    this.#tab = tab;
     this.#events = events;
-    this.#caller = new Caller(channel, events);
+    this.#caller = new Caller(tab.calls);
     events.on("storage", (data) => void (this.storage = data));
-    channel.onEnd = (error) => {
-      this.#leave(channel.end(error));
+    tab.onEnd = (error, gone) => {
+      this.#leave(gone);
       events.emit("closed", { code: error.code });
     };
   }
@@ -301,9 +269,9 @@ class Memory {
   }
 
   close() {
-    this.#closing ??= this.#channel.close();
-    this.#leave(this.#closing);
-    return this.#closing;
+    const closing = this.#tab.close();
+    this.#leave(closing);
+    return closing;
   }
 
   [Symbol.asyncDispose]() {
@@ -317,7 +285,7 @@ class Session {
 
   /** @param {Caller} caller @param {{id: string, userId: string, skill: string}} row */
   constructor(caller, { id, userId, skill }) {
-    this.#caller = caller.of(userId);
+    this.#caller = caller;
     this.id = id;
     this.userId = userId;
     this.skill = skill;

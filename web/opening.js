@@ -1,16 +1,17 @@
 // @ts-check
 /** Opening: what the options have to be, the first call to a new worker, and why it failed when it did. */
 import { bootError, PyMemoryError } from "./errors.js";
-import { Args, invalid, toWire } from "./protocol.js";
+import { Args, invalid, noticeOf, toWire } from "./protocol.js";
 
 /**
  * @typedef {import("./memory.js").OpenOptions} OpenOptions
- * @typedef {import("./channel.js").Channel} Channel
+ * @typedef {import("./host.js").Host} Host
+ * @typedef {import("./calls.js").Calls} Calls
  * @typedef {{on(event: string, listener: (data: any) => void): () => void, emit(event: string, data: any): void}} Events
  */
 
 const STAGE_LIMIT_MS = 30_000;
-const WORKER_FILES = ["worker.js", "boot.js", "early.js", "protocol.js", "errors.js"];
+const WORKER_FILES = ["worker.js", "boot.js", "early.js", "sharing.js", "protocol.js", "errors.js"];
 
 /** @param {OpenOptions} options */
 export function checked(options) {
@@ -57,54 +58,72 @@ function folder() {
   return import.meta.url;
 }
 
+/** Refuse a page that has no locks and no cryptography: two of them would write at once. */
+export function requireSecureContext() {
+  if (globalThis.isSecureContext && navigator.locks && globalThis.crypto?.subtle) return;
+  throw new PyMemoryError(
+    "insecure_context",
+    "This page is not a secure context, so the browser gives it no locks and no cryptography. Serve it over https or from localhost.",
+  );
+}
+
 /**
- * Start the worker and make its first call; when that fails, the channel is ended and the worker's locks are free.
- * @param {Channel} channel @param {Events} events @param {ReturnType<typeof checked>} given @param {string} method
+ * Start a worker and make its first call; when that fails, the worker is ended and its locks are free.
+ * @param {Host} host @param {Calls} calls @param {Events} events @param {ReturnType<typeof checked>} given
+ * @param {string} method @param {Record<string, unknown>} [extra] what the first call has beside the options
  * @returns {Promise<any>}
  */
-export async function begin(channel, events, { base, args, timeoutMs, onProgress }, method) {
-  if (!globalThis.isSecureContext || !navigator.locks || !globalThis.crypto?.subtle) {
-    throw new PyMemoryError(
-      "insecure_context",
-      "This page is not a secure context, so the browser gives it no locks and no cryptography. Serve it over https or from localhost.",
-    );
-  }
+export async function begin(host, calls, events, { base, args, timeoutMs }, method, extra = {}) {
   let stage = "worker";
   let quiet = 0;
   /** @type {string | undefined} */
   let policy;
   const violated = (/** @type {SecurityPolicyViolationEvent} */ event) => void (policy = event.effectiveDirective);
   document.addEventListener("securitypolicyviolation", violated);
-  channel.onNotice = ({ event, data }) => events.emit(event, data);
-  if (onProgress) events.on("progress", ({ stage, ...detail }) => onProgress(stage, detail));
   const moved = events.on("progress", (event) => {
     stage = event.stage;
     quiet = 0;
   });
+  /** @param {PyMemoryError} error */
+  const fail = (error) => calls.end(error, error);
   // Counted in slices: after a sleep of the machine one slice has passed, not the whole limit.
   const watch = setInterval(() => {
     quiet += 1;
     if (quiet <= 10) return;
     const hint = "Check the connection and reload; on a slow device raise 'timeoutMs'.";
-    channel.end(bootError(stage, base, `nothing happened for ${timeoutMs / 1000} s`, hint));
+    fail(bootError(stage, base, `nothing happened for ${timeoutMs / 1000} s`, hint));
   }, timeoutMs / 10);
+  host.onNotice = (notice) => events.emit(notice.event, noticeOf(notice));
+  host.onAnswer = (answer) => calls.received(answer);
+  host.onLost = (reason) => fail(lost(reason));
+  host.onRobbed = () => fail(new PyMemoryError("already_open", "Another page took this memory over: open it again."));
   try {
     events.emit("progress", { stage });
-    channel.begin();
-    const answer = await channel.call(method, args, new Args());
+    host.begin();
+    calls.attach({ send: (call) => host.send(call), cancel: (id) => host.cancel(id, calls.client) });
+    const answer = await calls.call(method, { ...args, ...extra }, new Args());
     events.emit("progress", { stage: "ready" });
     return answer;
   } catch (error) {
     const known = error instanceof PyMemoryError ? error : undefined;
-    const lost = !known || known.code === "owner_lost";
-    const failure = lost ? await whyLost(stage, base, policy, known?.details.reason ?? error) : known;
-    await channel.end(failure);
+    const broken = !known || known.code === "owner_lost";
+    const failure = broken ? await whyLost(stage, base, policy, known?.details.reason ?? error) : known;
+    await host.end();
     throw failure;
   } finally {
     clearInterval(watch);
     moved();
     document.removeEventListener("securitypolicyviolation", violated);
   }
+}
+
+/** @param {string} [reason] */
+export function lost(reason) {
+  return new PyMemoryError(
+    "owner_lost",
+    "The worker stopped before the call was answered, and again when it was repeated; a write may or may not have been kept. Look, and try something smaller.",
+    reason ? { reason } : {},
+  );
 }
 
 /**

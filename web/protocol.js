@@ -9,14 +9,46 @@
 import { BootError, CODES, PyMemoryError } from "./errors.js";
 
 /**
- * @typedef {{id: number, method: string, args: string, binary: ArrayBuffer[], alive?: string}} Call
- *   `alive` (with the first call only) names the lock that the worker holds for as long as it lives.
- * @typedef {{cancel: number}} Cancel  drops a call that has not been begun
- * @typedef {{id: number, ok: true, result: string, binary: ArrayBuffer[], storage?: string}} Answer
- * @typedef {{id: number, ok: false, error: string, storage?: string}} Refusal
- * @typedef {{event: "progress" | "change" | "storage" | "fatal", data: string}} Notice
+ * @typedef {{id: number, from: string, method: string, args: string, binary: ArrayBuffer[], answered: number, alive?: string}} Call
+ *   `from` and `id` name the call, so that a write that is sent again is applied once; `answered` is up to where
+ *   the sender has all answers. `alive` (with the first call only) names the lock that the worker holds while it lives.
+ * @typedef {{cancel: number, from: string}} Cancel  drops a call that has not been begun
+ * @typedef {{id: number, to: string, ok: true, result: string, binary: ArrayBuffer[]}} Result
+ * @typedef {{id: number, to: string, ok: false, error: string}} Refusal
+ * @typedef {Result | Refusal} Answer
+ * @typedef {{event: "progress" | "change" | "storage" | "robbed" | "fatal", data: string}} Notice
  * @typedef {{mode: "persistent" | "best-effort" | "memory", persisted: boolean, usage: number | null, quota: number | null, generation: number}} Storage
  */
+
+/**
+ * What tabs say to each other; all of it on one BroadcastChannel. `server` names a worker that owns the memory.
+ * @typedef {{kind: "who"}} Who  is there an owner?
+ * @typedef {{kind: "starting", server: string}} Starting  a page has the lock and starts its worker
+ * @typedef {{kind: "owner", server: string, term: number, born: number, storage: string}} Claim
+ * @typedef {{kind: "ping", server: string, from: string, waiting: number[]}} Ping  which calls wait for an answer
+ * @typedef {{kind: "pong", server: string, to: string, unknown: number[]}} Pong  and which of them never arrived
+ * @typedef {{kind: "alive", server: string}} Alive  from the owner's page, whose worker may be busy
+ * @typedef {{kind: "call", server: string, call: Call}} SharedCall
+ * @typedef {{kind: "cancel", server: string, cancel: number, from: string}} SharedCancel
+ * @typedef {{kind: "answer", server: string, answer: Answer}} SharedAnswer
+ * @typedef {{kind: "notice", server: string, notice: Notice}} SharedNotice
+ * @typedef {{kind: "leaving" | "crashed", server: string}} Gone
+ * @typedef {Who | Starting | Claim | Ping | Pong | Alive | SharedCall | SharedCancel | SharedAnswer | SharedNotice | Gone} Word
+ */
+
+/**
+ * The version of this protocol, and of the tables that our engine writes. Who sees a higher one of either is
+ * outdated: its page has to be loaded again.
+ */
+export const WIRE = 1;
+export const SCHEMA = 2;
+
+/** @param {string} name of a memory */
+export const lockName = (name) => `py-memory:${name}`;
+/** Held by an owner that does not share (py_memory/browser/locks.py). @param {string} name */
+export const aloneName = (name) => `py-memory-alone:${name}`;
+/** Held by a worker for as long as it lives. @param {string} server */
+export const aliveName = (server) => `py-memory-worker:${server}`;
 
 /** The caller's own data: its keys are content, not names of ours. */
 const OPAQUE = new Set(["metadata", "entities", "state"]);
@@ -152,6 +184,12 @@ function named(value, binary) {
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [camel(key), OPAQUE.has(key) ? item : named(item, binary)]),
   );
+}
+
+/** Read what a notice says; verbs have their names of the page there. @param {Notice} notice @returns {any} */
+export function noticeOf({ event, data }) {
+  const said = fromWire(data);
+  return event === "change" ? { ...said, verb: camel(said.verb).replace("Json", "JSON") } : said;
 }
 
 /** @param {PyMemoryError} error @returns {string} */

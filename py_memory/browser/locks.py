@@ -15,6 +15,11 @@ _PAUSE_SECONDS = 0.05
 _RELEASE_SECONDS = 1.0
 
 
+def alone_name(name: str) -> str:
+    """Return the lock that an owner holds who does not share its memory with other tabs."""
+    return f"py-memory-alone:{name}"
+
+
 def require_secure_context() -> None:
     """Refuse a page that has no locks and no cryptography: two of them would write at once.
 

@@ -16,7 +16,7 @@ from py_memory import boundary
 from py_memory.browser import faults
 from py_memory.browser.checksum import fast_chain
 from py_memory.browser.indexeddb import IndexedDBStore, database_name, estimate
-from py_memory.browser.locks import WebLock, require_secure_context
+from py_memory.browser.locks import WebLock, alone_name, require_secure_context
 from py_memory.browser.zones import intl_zones
 from py_memory.errors import Closed, InvalidArgument, QuotaExceeded
 from py_memory.image.keeper import Keeper
@@ -31,11 +31,13 @@ _ESTIMATE_SECONDS = 10.0
 class Owner:
     """One open memory and everything that must be let go of with it."""
 
-    def __init__(self, name: str, durability: str) -> None:
+    def __init__(self, name: str, durability: str, *, held: bool) -> None:
         """Prepare; use `Owner.open`."""
         self.name = name
+        self._held = held
         self._folder = tempfile.mkdtemp(prefix="py-memory-")
         self._lock = WebLock(database_name(name), self._stolen)
+        self._alone = WebLock(alone_name(name), self._stolen)
         self._store = IndexedDBStore(name, durability=durability)
         self._keeper = Keeper(os.path.join(self._folder, "image.db"), self._store, verify=fast_chain())
         self._turn = asyncio.Lock()
@@ -56,10 +58,12 @@ class Owner:
         clock: Clock | None = None,
         time_zone: str = "UTC",
         durability: str = "strict",
+        held: bool = False,
         early: Any = None,
     ) -> Self:
         """Take the name, read and check its image (or make a new one), and open the memory on it.
 
+        With `held` the page has the name's lock already, for it shares the memory with other tabs.
         `early` is a promise of what was read before: it counts if the record about it is the same.
 
         Raises:
@@ -75,7 +79,7 @@ class Owner:
             message = "'durability' is 'strict' or 'relaxed'."
             raise InvalidArgument(message, option="durability")
         require_secure_context()
-        owner = cls(name, durability)
+        owner = cls(name, durability, held=held)
         owner._store.early = early
         try:
             await owner._open(settings, clock, time_zone)
@@ -90,6 +94,16 @@ class Owner:
         A caller that stops waiting does not stop the call: it is done whole or not at all.
         """
         return await asyncio.shield(asyncio.ensure_future(self.serve(verb)))
+
+    @property
+    def term(self) -> int:
+        """The number of this ownership: a later owner has a higher one."""
+        return self._store.epoch
+
+    @property
+    def born(self) -> int:
+        """When the stored image was made, in epoch milliseconds: another one is not this memory."""
+        return self._keeper.meta.created_at if self._keeper.meta is not None else 0
 
     def storage(self) -> dict[str, Any]:
         """Return where the memory is kept: mode, persisted, usage and quota in bytes, generation."""
@@ -118,7 +132,10 @@ class Owner:
                 await self._let_go()
 
     async def _open(self, settings: Mapping[str, Any] | None, clock: Clock | None, zone: str) -> None:
-        await self._lock.take()
+        if not self._held:
+            await self._lock.take()
+            # Tells pages that share a memory that this owner does not, and is not to be robbed.
+            await self._alone.take()
         await self._store.open()
         # Beside the reading: the browser answers both from another process.
         self._estimating = asyncio.ensure_future(self._estimate())
@@ -186,6 +203,7 @@ class Owner:
             await self._store.close()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
+            await self._alone.release()
             await self._lock.release()
 
     def _stolen(self) -> None:

@@ -6,13 +6,12 @@ from typing import Any
 import js
 from pyodide.ffi import to_js
 
-from py_memory import wire
+from py_memory import ledger, wire
 from py_memory.browser.owner import Owner
 from py_memory.browser.raw import raw_image
 from py_memory.errors import AlreadyOpen, Closed
-from py_memory.memory import Memory
 
-_OPTIONS = ("settings", "time_zone", "durability")
+_OPTIONS = ("settings", "time_zone", "durability", "held")
 
 
 class Desk:
@@ -23,24 +22,36 @@ class Desk:
         self._owner: Owner | None = None
         self._told = ""
 
-    async def dispatch(self, method: str, args_json: str, binary: Any) -> Any:
-        """Serve one call; gives the JavaScript array `[ok, json, buffers, storage or null]`."""
+    async def dispatch(
+        self, method: str, args_json: str, binary: Any, client: str = "", number: int = 0, answered: int = 0
+    ) -> Any:
+        """Serve one call; gives the JavaScript array `[ok, json, buffers, storage, change]`.
+
+        `client` and `number` name the call, so that it is applied once, however often it is made;
+        `answered` is up to where the client has all answers. The last two are JSON, or null where
+        there is nothing new.
+        """
+        call = ledger.Call(client, number, answered) if client else None
+        change = None
         try:
             args = wire.parsed(args_json)
-            text, parts = await self._call(method, args, [_bytes(part) for part in binary or ()])
-            ok = True
+            answer = await self._call(method, args, [_bytes(part) for part in binary or ()], call)
+            text, parts, ok = answer.text, answer.parts, True
+            change = json.dumps(answer.change) if answer.change else None
         except Exception as exc:  # noqa: BLE001  # every fault has to reach the page as a code
             text, parts, ok = wire.error_json(exc), [], False
         buffers = js.Array.new()
         for part in parts:
             buffers.push(to_js(part))
-        return js.Array.of(ok, text, buffers, self._news())
+        return js.Array.of(ok, text, buffers, self._news(), change)
 
-    async def _call(self, method: str, args: dict[str, Any], binary: list[bytes]) -> tuple[str, list[bytes]]:
+    async def _call(
+        self, method: str, args: dict[str, Any], binary: list[bytes], call: ledger.Call | None
+    ) -> wire.Answer:
         if method == "open":
-            return await self._open(args), []
+            return wire.Answer(await self._open(args), [])
         if method == "export_raw":
-            return '{"$binary":0}', [await raw_image(str(args.get("name", "")))]
+            return wire.Answer('{"$binary":0}', [await raw_image(str(args.get("name", "")))])
         owner = self._owner
         if owner is None:
             message = "This memory is closed: open it again."
@@ -48,12 +59,8 @@ class Desk:
         if method == "close":
             self._owner = None
             await owner.close()
-            return "null", []
-
-        def verb(memory: Memory) -> tuple[str, list[bytes]]:
-            return wire.Wire(memory).call(method, args, binary)
-
-        return await owner.serve(verb)
+            return wire.Answer("null", [])
+        return await owner.serve(lambda memory: wire.Wire(memory).answer(method, args, binary, call))
 
     async def _open(self, args: dict[str, Any]) -> str:
         if self._owner is not None:
@@ -67,7 +74,8 @@ class Desk:
         early = getattr(js, "pyMemoryEarly", None)
         js.pyMemoryEarly = None
         self._owner = await Owner.open(args.get("name", ""), early=early, **options)
-        return json.dumps({"storage": self._owner.storage()})
+        owner = self._owner
+        return json.dumps({"storage": owner.storage(), "term": owner.term, "born": owner.born})
 
     def _news(self) -> str | None:
         """Return the state of the storage as JSON if it is not what the page was told last."""

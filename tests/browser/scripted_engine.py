@@ -23,7 +23,7 @@ def storage():
     }
 
 
-async def dispatch(method, args_json, binary):
+async def dispatch(method, args_json, binary, client, number, answered):
     args = json.loads(args_json)
     parts = [part.to_bytes() for part in binary]
     told = args.get("metadata", {})
@@ -32,14 +32,15 @@ async def dispatch(method, args_json, binary):
         await asyncio.sleep(told["sleep"])
     die(told)
     if "refuse" in told:
-        return to_js([False, json.dumps(told["refuse"]), [], None])
+        return to_js([False, json.dumps(told["refuse"]), [], None, None])
     if method == "open":
-        return answer({"storage": storage()})
+        return answer({"storage": storage(), "term": 1, "born": 1})
     if method == "start_session":
         return answer({"id": args.get("session_id", "s_1"), "user_id": args["user_id"], "skill": "sk"})
     if method == "session.remember":
         STATE["generation"] += 1
-        return answer({"id": f"mf_{STATE['generation']}", "args": args_json}, parts, fresh=True)
+        change = {"verb": "remember", "user_id": "u", "session_id": args["session_id"], "ids": ["mf_1"]}
+        return answer({"id": f"mf_{STATE['generation']}", "args": args_json}, parts, change=change)
     if method == "session.remember_many":
         return answer([{"id": f"mf_{n}", "args": args_json} for n in range(len(args["items"]))], parts)
     if method in {"find", "timeline", "trash"}:
@@ -60,11 +61,12 @@ async def dispatch(method, args_json, binary):
     return answer(None)
 
 
-def answer(result, parts=(), *, fresh=False):
+def answer(result, parts=(), *, change=None):
     """Give back the result and, under `echo`, the bytes that came."""
     if parts and isinstance(result, dict) and "$binary" not in result:
         result["echo"] = [{"$binary": number} for number in range(len(parts))]
-    return to_js([True, json.dumps(result), list(parts), json.dumps(storage()) if fresh else None])
+    news = (json.dumps(storage()), json.dumps(change)) if change else (None, None)
+    return to_js([True, json.dumps(result), list(parts), *news])
 
 
 def die(told):

@@ -10,7 +10,7 @@ from py_memory import Memory
 from py_memory.times import HOUR, iso
 
 START = 1_780_000_000_000
-TABLES = ("users", "sessions", "fragments", "intents", "intent_terms", "changes", "requests")
+TABLES = ("users", "sessions", "fragments", "intents", "intent_terms", "changes", "requests", "calls")
 
 # Cases that may lie beside the checkout. Where they do not, the tests' own cases are what runs.
 SHARED_CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases"

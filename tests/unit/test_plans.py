@@ -148,7 +148,7 @@ def statements(memory, verb):
     return [sql for sql in seen if sql.lstrip().upper().startswith(("SELECT", "WITH"))]
 
 
-TABLES = "fragments|intents|sessions|users|changes|requests|intent_terms"
+TABLES = "fragments|intents|sessions|users|changes|requests|calls|intent_terms"
 
 
 @pytest.mark.parametrize("name", VERBS)
