@@ -8,7 +8,7 @@ whole transaction, however late a frozen owner comes back.
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import js
 from pyodide.ffi import JsException, create_proxy, to_js
@@ -28,6 +28,7 @@ BLOCKED_SECONDS = 2.0
 COMMIT_SECONDS = 60.0
 ASK_SECONDS = 10.0
 _FENCE_KEPT = 10_000
+_TRIED = -1
 _PUT_AT_ONCE = 256
 
 
@@ -38,6 +39,9 @@ def database_name(name: str) -> str:
 
 class IndexedDBStore:
     """One image's records in IndexedDB. Calls must not overlap."""
+
+    # Whether this browser may be told to commit: the answer is the same for every store.
+    _explicit: ClassVar[bool | None] = None
 
     def __init__(self, name: str, *, durability: str = "strict") -> None:
         """Prepare; `open` connects."""
@@ -64,6 +68,8 @@ class IndexedDBStore:
             StorageLost: The browser cannot open it.
         """
         await self._connect(create=True)
+        if IndexedDBStore._explicit is None:
+            IndexedDBStore._explicit = await self._commits_whole()
         await self._raise_epoch()
 
     async def reconnect(self) -> None:
@@ -127,7 +133,7 @@ class IndexedDBStore:
             if end is not None:
                 pages.delete(js.IDBKeyRange.lowerBound(end, True))
             transaction.objectStore("meta").put(meta, "image")
-            transaction.commit()
+            self._commit(transaction)
         except BaseException as exc:
             _abort(transaction)
             if not isinstance(exc, JsException):
@@ -164,6 +170,26 @@ class IndexedDBStore:
         connection.onversionchange = self._on_versionchange
         self._connection = connection
 
+    async def _commits_whole(self) -> bool:
+        """Find out whether an explicit commit undoes a transaction in which a request fails.
+
+        Firefox 153 completes it, without that request, unless it was the last one: then a commit would
+        pass the fence of a later owner, and a full disk would leave it half written.
+        """
+        transaction = self._transaction("fence", "readwrite")
+        done = self._heard().first(transaction, "complete", "abort")
+        fence = transaction.objectStore("fence")
+        for _ in range(2):
+            fence.add(0, _TRIED)
+        fence.delete(_TRIED)
+        transaction.commit()
+        return await _bounded(done) == "abort"
+
+    def _commit(self, transaction: Any) -> None:
+        """Let it end without waiting for its requests to be answered, where that is safe."""
+        if self._explicit:
+            transaction.commit()
+
     async def _raise_epoch(self) -> None:
         for _ in range(3):
             cursor = await self._ask(
@@ -176,7 +202,7 @@ class IndexedDBStore:
             # Only one of two that raise the same epoch at once can add its key.
             fence.add(1, last + 1)
             fence.delete(js.IDBKeyRange.upperBound(last - _FENCE_KEPT))
-            transaction.commit()
+            self._commit(transaction)
             try:
                 await self._outcome(transaction, await _bounded(done))
             except OwnerLost:
@@ -223,7 +249,7 @@ class IndexedDBStore:
             # Behind another page's open transaction, it cannot be taken back once committed.
             self._drop()
             raise OutcomeUnknown
-        error = transaction.error
+        error = transaction.error or self._heard().failed
         name = faults.name_of(error)
         if name == "QuotaExceededError":
             raise await self._quota()

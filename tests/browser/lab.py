@@ -31,10 +31,22 @@ def put_lab(project: Project, site: StaticServer) -> str:
 
 
 @contextmanager
-def laboratory(project: Project, dist: Path, engine: Engine) -> "Iterator[Lab]":
-    """Open a page that several tests share: starting Python takes longer than most of them."""
-    with StaticServer(dist) as site, engine.browser() as browser, browser.new_context() as context:
-        yield Lab(context.new_page(), put_lab(project, site))
+def laboratory(
+    project: Project, dist: Path, engine: Engine, *, plain: bool = False, room: int | None = None
+) -> "Iterator[Lab]":
+    """Open a page that several tests share: starting Python takes longer than most of them.
+
+    With `plain` the page cannot be told to meet faults, and IndexedDB is the browser's own to the last
+    call. With `room` the site may store about so many bytes.
+    """
+    with StaticServer(dist) as site, engine.browser(room=room) as browser, browser.new_context() as context:
+        page = context.new_page()
+        address = put_lab(project, site)
+        if room:
+            # Before the first write: Chromium remembers for a while how much room it found.
+            page.goto(address.replace("lab.html", "blank.html"))
+            engine.limit(page, room)
+        yield Lab(page, address + "?plain" * plain)
 
 
 class Lab:

@@ -49,7 +49,9 @@ window.session = await memory.startSession({ userId: "u", sessionId: "s" });
 class Tab:
     """One tab with the memory open, or about to be."""
 
-    def __init__(self, page: Page, address: str, given: dict[str, Any] | None = None, *, wait: bool = True) -> None:
+    def __init__(
+        self, page: Page, address: str, given: dict[str, Any] | None = None, *, wait: bool = True
+    ) -> None:
         self.page = page
         page.goto(address)
         if wait:
@@ -95,10 +97,14 @@ def tab(context: BrowserContext, strict_site: StaticServer) -> Open:
     return another
 
 
-def test_every_tab_has_the_whole_memory_and_only_one_runs_python(tab: Open, strict_site: StaticServer) -> None:
+def test_every_tab_has_the_whole_memory_and_only_one_runs_python(
+    tab: Open, strict_site: StaticServer
+) -> None:
     first = tab()
     second = tab()
-    assert second.remember("from the second") == first.run("return (await memory.timeline({ userId: 'u' }))[0].id")
+    assert second.remember("from the second") == first.run(
+        "return (await memory.timeline({ userId: 'u' }))[0].id"
+    )
     first.remember("from the first")
     assert first.texts() == second.texts() == ["from the second", "from the first"]
     picture = second.run(
@@ -107,7 +113,9 @@ def test_every_tab_has_the_whole_memory_and_only_one_runs_python(tab: Open, stri
         return [[...one.data], [...all.find(({ id }) => id === one.id).data]];"""
     )
     assert picture == [[1, 2, 3], [1, 2, 3]]
-    counted = second.run("return [(await memory.exportJSON()).size > 100, (await memory.exportImage()).size > 4096]")
+    counted = second.run(
+        "return [(await memory.exportJSON()).size > 100, (await memory.exportImage()).size > 4096]"
+    )
     assert counted == [True, True]
     assert second.run("return (await failing(session.remember(5))).code") == "invalid_argument"
     assert strict_site.requests.count("/py-memory/manifest.json") == 1
@@ -133,7 +141,9 @@ def test_changes_and_storage_are_told_in_every_tab(tab: Open) -> None:
     written = tabs[1].remember("x")
     for one in tabs:
         one.page.wait_for_function("() => changes.some(({ verb }) => verb === 'remember')")
-        heard = one.run("return [changes.filter(({ verb }) => verb === 'remember'), memory.storage.generation]")
+        heard = one.run(
+            "return [changes.filter(({ verb }) => verb === 'remember'), memory.storage.generation]"
+        )
         assert heard[0] == [{"verb": "remember", "userId": "u", "sessionId": "s", "ids": [written]}]
         assert heard[1] == tabs[0].run("return memory.storage.generation")
 
@@ -315,7 +325,9 @@ def newer(site: StaticServer, dist: Path) -> None:
     site.overrides["/newer/protocol.js"] = Override(body=later.encode(), content_type="text/javascript")
 
 
-def test_an_older_version_is_told_and_closes_cleanly(tab: Open, strict_site: StaticServer, dist: Path) -> None:
+def test_an_older_version_is_told_and_closes_cleanly(
+    tab: Open, strict_site: StaticServer, dist: Path
+) -> None:
     newer(strict_site, dist)
     owner, follower = tab(), tab()
     owner.start("return (await Promise.all([1, 2, 3].map((n) => session.remember(`old ${n}`)))).length")

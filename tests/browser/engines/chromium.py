@@ -50,9 +50,16 @@ class Chromium(Engine):
         return context
 
     @contextlib.contextmanager
-    def browser(self) -> Iterator[Browser]:
+    def browser(self, *, room: int | None = None) -> Iterator[Browser]:
+        del room
         with self._playwright().chromium.launch(executable_path=self._executable, args=FLAGS) as chromium:
             yield chromium
+
+    def limit(self, page: Any, room: int) -> None:
+        origin = page.evaluate("origin")
+        page.context.new_cdp_session(page).send(
+            "Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": room}
+        )
 
     def kill(self, context: BrowserContext) -> None:
         wanted = f"--user-data-dir={self._profiles[id(context)]}"

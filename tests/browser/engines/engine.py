@@ -35,12 +35,18 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def browser(self) -> AbstractContextManager[Any]:
+    def browser(self, *, room: int | None = None) -> AbstractContextManager[Any]:
         """Start a browser that nobody comes back to; its `new_context()` gives a fresh person.
 
+        With `room` a site may store about so many bytes; in Chromium `limit` has to be called too.
         WebKit's contexts share one storage: there every test has its own origin because it has its own
         server.
         """
+
+    def limit(self, page: Any, room: int) -> None:
+        """Let the page's site store so many bytes from now on; only Chromium can change it on the way."""
+        assert page
+        assert room
 
     @abstractmethod
     def kill(self, context: Any) -> None:

@@ -79,10 +79,11 @@ class Firefox(Engine):
         return FirefoxContext(process, None, options)
 
     @contextlib.contextmanager
-    def browser(self) -> Iterator["FirefoxBrowser"]:
+    def browser(self, *, room: int | None = None) -> Iterator["FirefoxBrowser"]:
         assert self._executable is not None
         profile = Path(tempfile.mkdtemp(prefix="firefox-"))
-        process = FirefoxProcess(self._executable, profile, {}, {})
+        limited = {"dom.quotaManager.temporaryStorage.fixedLimit": room // 1024} if room else {}
+        process = FirefoxProcess(self._executable, profile, limited, {})
         try:
             yield FirefoxBrowser(process)
         finally:

@@ -68,9 +68,9 @@ class WebKit(Engine):
         return WebKitContext(WebKitProcess(self._driver, self._display, profile, options), options)
 
     @contextlib.contextmanager
-    def browser(self) -> Iterator["WebKitBrowser"]:
+    def browser(self, *, room: int | None = None) -> Iterator["WebKitBrowser"]:
         profile = Path(tempfile.mkdtemp(prefix="webkit-"))
-        process = WebKitProcess(self._driver, self._display, profile, {})
+        process = WebKitProcess(self._driver, self._display, profile, {"room": room})
         try:
             yield WebKitBrowser(process)
         finally:
@@ -114,6 +114,7 @@ class WebKitProcess:
         told = {
             "locale": options.get("locale"),
             "dark": options.get("color_scheme") == "dark",
+            "room": options.get("room"),
             "downloads": str(self._folder),
             "socket": str(self._folder / "orders"),
         }

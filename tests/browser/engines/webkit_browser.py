@@ -4,7 +4,8 @@ MiniBrowser is always a private window under automation: nothing would be there 
 gives WebKit a folder, and does what WebDriver has no command for: scripts before the document's own,
 downloads, positions. It is a program of its own, started by the driver, with the standard library alone.
 
-Arguments: the folder of the profile, then one JSON object {"locale", "dark", "downloads", "socket"}. Orders
+Arguments: the folder of the profile, then one JSON object {"locale", "dark", "room", "downloads",
+"socket"}. Orders
 come as lines of JSON over the socket; what happens goes out as lines of JSON on standard output, in between
 what the console says.
 """
@@ -58,12 +59,22 @@ def text(pointer: Any) -> str:
     return (pointer or b"").decode()
 
 
-def make_context(profile: str, locale: str | None) -> int:
+def make_context(profile: str, locale: str | None, room: int | None) -> int:
     """Return a context that keeps everything in the folder of the profile."""
+    share = []
+    if room:
+        # WebKit counts in shares of the disk.
+        disk = os.statvfs(profile)
+        share = [b"origin-storage-ratio", c_double(room / (disk.f_blocks * disk.f_frsize))]
     folders = [os.path.join(profile, name).encode() for name in ("data", "cache")]
     WEBKIT.webkit_website_data_manager_new.restype = c_void_p
     manager = WEBKIT.webkit_website_data_manager_new(
-        b"base-data-directory", c_char_p(folders[0]), b"base-cache-directory", c_char_p(folders[1]), None
+        b"base-data-directory",
+        c_char_p(folders[0]),
+        b"base-cache-directory",
+        c_char_p(folders[1]),
+        *share,
+        None,
     )
     context: int = c(WEBKIT, "webkit_web_context_new_with_website_data_manager", c_void_p, c_void_p)(manager)
     c(WEBKIT, "webkit_web_context_set_automation_allowed", None, c_void_p, c_int)(context, 1)
@@ -210,7 +221,7 @@ def main(profile: str, options: dict[str, Any]) -> None:
     if options["dark"]:
         settings = c(GTK, "gtk_settings_get_default", c_void_p)()
         OBJECT.g_object_set(c_void_p(settings), b"gtk-application-prefer-dark-theme", c_int(1), None)
-    context = make_context(profile, options["locale"])
+    context = make_context(profile, options["locale"], options["room"])
     on(context, "automation-started", automate, None, 1)
     on(context, "download-started", lambda _, one: keep_download(one, options["downloads"]), None, 1)
     places = c(WEBKIT, "webkit_web_context_get_geolocation_manager", c_void_p, c_void_p)(context)
