@@ -46,23 +46,24 @@ def laboratory(
             # Before the first write: Chromium remembers for a while how much room it found.
             page.goto(address.replace("lab.html", "blank.html"))
             engine.limit(page, room)
-        yield Lab(page, address + "?plain" * plain)
+        yield Lab(page, address + "?plain" * plain, site)
 
 
 class Lab:
     """One page with Python."""
 
-    def __init__(self, page: Any, address: str) -> None:
+    def __init__(self, page: Any, address: str, site: StaticServer | None = None) -> None:
         """Open the page."""
         self.page = page
         self.address = address
+        self.site = site
         page.set_default_timeout(0)
         page.goto(address)
         page.wait_for_function("() => globalThis.lab !== undefined")
 
     def another(self) -> "Lab":
         """Open one more page of the same person."""
-        return Lab(self.page.context.new_page(), self.address)
+        return Lab(self.page.context.new_page(), self.address, self.site)
 
     def run(self, code: str, **names: Any) -> Any:
         """Run Python in the worker; its last expression, as JSON, is the answer.

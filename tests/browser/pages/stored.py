@@ -38,6 +38,11 @@ async def stored(name):
     return pages, meta.result, [int(key) for key in fence.result]
 
 
+async def databases():
+    """Return the names of the databases that are there; WebKit lists what nobody made, with version 0."""
+    return [entry.name for entry in await js.indexedDB.databases() if entry.version > 0]
+
+
 async def image(name):
     """Return the stored pages joined."""
     pages, _, _ = await stored(name)
