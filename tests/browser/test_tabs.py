@@ -205,7 +205,7 @@ def test_reading_calls_under_way_are_repeated(tab: Open) -> None:
 
 
 def test_a_frozen_owner_is_robbed_and_writes_no_more(tab: Open) -> None:
-    """Thawed, it goes on with what was to come, is refused, and becomes a follower: nothing is there twice."""
+    """Thawed, it goes on with what was to come, is refused, becomes a follower: nothing is there twice."""
     owner, other = tab(), tab()
     owner.run("await Promise.all(Array.from({ length: 20 }, (_, i) => session.remember(`n${i}`)))")
     owner.start(
@@ -457,8 +457,9 @@ def test_a_message_that_was_lost_is_sent_again(tab: Open) -> None:
         """const { postMessage } = BroadcastChannel.prototype;
         const dropped = new Set();
         BroadcastChannel.prototype.postMessage = function (message) {
-          if (message.kind === "call" && !dropped.has(message.call.id)) return void dropped.add(message.call.id);
-          postMessage.call(this, message);
+          const id = message.kind === "call" ? message.call.id : undefined;
+          if (id === undefined || dropped.has(id)) postMessage.call(this, message);
+          else dropped.add(id);
         };
         await Promise.all(["a", "b"].map((text) => session.remember(text)));
         return [dropped.size, await texts()];"""
