@@ -67,6 +67,7 @@ export async function exportRaw(options = {}) {
  * @returns {Promise<Memory>}
  */
 async function start(given) {
+  requireSecureContext();
   const events = listening(given);
   const tab = new Tab(given, events);
   const memory = new Memory(given.name, tab, events);

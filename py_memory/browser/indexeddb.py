@@ -6,7 +6,7 @@ whole transaction, however late a frozen owner comes back.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -122,6 +122,8 @@ class IndexedDBStore:
 
     async def put(self, records: Iterable[tuple[int, bytes]], meta: str, end: int | None) -> None:
         """Keep records and the record about the image in one transaction; return at `complete`."""
+        # Made ready before: who is stopped while a transaction is open holds up everybody else.
+        ready = list(_ready(records))
         transaction = self._transaction(self._stores, "readwrite", self._durability)
         done = self._heard().first(transaction, "complete", "abort")
         try:
@@ -129,7 +131,9 @@ class IndexedDBStore:
             fence.add(0, self.epoch)
             fence.delete(self.epoch)
             pages = transaction.objectStore("pages")
-            _put_all(pages, records)
+            for batch in ready:
+                # The browser walks the Map and calls put(value, key): from Python it takes twice as long.
+                batch.forEach(pages.put, pages)
             if end is not None:
                 pages.delete(js.IDBKeyRange.lowerBound(end, True))
             transaction.objectStore("meta").put(meta, "image")
@@ -385,11 +389,10 @@ async def _bounded(future: "asyncio.Future[str]") -> str:
     return future.result()
 
 
-def _put_all(pages: Any, records: Iterable[tuple[int, bytes]]) -> None:
-    """Issue the puts: the browser walks a Map and calls `put(value, key)`, Python only makes the Map.
+def _ready(records: Iterable[tuple[int, bytes]]) -> Iterator[Any]:
+    """Give JavaScript Maps of number to record.
 
-    Called from Python for each record, `put` takes twice as long. `to_js` copies out of the runtime's
-    memory: a view on it would change later.
+    `to_js` copies out of the runtime's memory: a view on it would change later.
     """
     left = iter(records)
     while batch := dict(islice(left, _PUT_AT_ONCE)):
@@ -398,7 +401,7 @@ def _put_all(pages: Any, records: Iterable[tuple[int, bytes]]) -> None:
         if values.get(number).buffer.byteLength != len(record):
             message = "A page would have been stored as a view on a larger buffer."
             raise Internal(message)
-        values.forEach(pages.put, pages)
+        yield values
 
 
 def _bytes_of_all(records: Any) -> list[bytes]:

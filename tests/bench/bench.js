@@ -256,3 +256,10 @@ export async function soak({ count, seed }) {
   for (const text of texts(count, seed)) await scope.soakedSession.remember(text);
   return scope.soaked.storage.generation;
 }
+
+/** What the soaked memory takes: its image, and the browser's storage. */
+export async function stored() {
+  const image = (await /** @type {any} */ (globalThis).soaked.exportImage()).size;
+  const { usage } = await navigator.storage.estimate();
+  return { image, usage };
+}
