@@ -24,9 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]
 
 import tabs  # noqa: E402  # found once the path is set
-from conftest import CHROMIUM_FLAGS  # noqa: E402
 from playwright.sync_api import BrowserContext, Page, sync_playwright  # noqa: E402
 
+from tests.browser.engines.chromium import FLAGS  # noqa: E402
 from tools.environment import find_chromium  # noqa: E402
 from tools.serve import Override, StaticServer  # noqa: E402
 
@@ -317,7 +317,7 @@ def main() -> int:
         server.mounts["/stock/"] = ROOT / "node_modules" / "pyodide"
         server.overrides["/blank.html"] = BLANK
         context = driver.chromium.launch_persistent_context(
-            profile, executable_path=chromium, headless=True, args=CHROMIUM_FLAGS
+            profile, executable_path=chromium, headless=True, args=FLAGS
         )
         version = subprocess.run([chromium, "--version"], capture_output=True, text=True, check=True).stdout
         bench = Bench(server, context, profile)
@@ -330,7 +330,7 @@ def main() -> int:
         bench_memory(bench, report, 100 if quick else 1_000)
         bench_soak(bench, report, 500 if quick else 100_000)
         context.close()
-        with driver.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS) as browser:
+        with driver.chromium.launch(executable_path=chromium, args=FLAGS) as browser:
             tabs.measure(browser, server.url, report, quick=quick)
     if not quick:
         commit = subprocess.run(

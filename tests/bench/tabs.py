@@ -12,7 +12,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Error, Page
 
-from tests.browser.freezing import renderer_of
+from tests.browser.engines.engine import process_of
 
 JOB = "async ([job, given]) => (await import('/bench/tabs.js'))[job](given)"
 ENDS = ("closed", "killed", "frozen")
@@ -56,7 +56,7 @@ def second_tab(tabs: Tabs, report: Any, times: int) -> None:
     opening, grown = [], []
     for _ in range(times):
         page = tabs.blank()
-        process = renderer_of(page)
+        process = process_of(page)
         before = private_bytes(process)
         opening.append(tabs.run(page, "open", name="second")["ms"])
         page.wait_for_timeout(500)
@@ -116,7 +116,7 @@ def takeover(tabs: Tabs, report: Any, end: str, times: int, limit: float) -> Non
     for number in range(times):
         name = f"takeover-{end}-{number}"
         owner, other = tabs.opened(name), tabs.opened(name)
-        process = renderer_of(owner)
+        process = process_of(owner)
         tabs.run(other, "wait")
         other.wait_for_timeout(200)
         if end == "closed":

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,11 @@ SPIN = "() => { const end = performance.now() + 250; while (performance.now() < 
 
 class EngineError(Exception):
     """The page threw, a wait ran out, or the browser is gone; the message says which."""
+
+
+def process_of(page: Any) -> int:
+    """Return the process in which a page and its workers run."""
+    return processes.busiest(os.getpid(), lambda: page.evaluate(SPIN))
 
 
 class Engine(ABC):
@@ -59,14 +65,26 @@ class Engine(ABC):
         does it to pages in the background (Page.setWebLifecycleState) does nothing here: Playwright keeps
         every page visible.
         """
-        stopped = processes.busiest(os.getpid(), lambda: page.evaluate(SPIN))
+        stopped = self._stopped[id(page)] = process_of(page)
         os.kill(stopped, signal.SIGSTOP)
-        self._stopped[id(page)] = stopped
 
     def thaw(self, page: Any) -> None:
         """Let a frozen page go on."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._stopped.pop(id(page)), signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def frozen(self, page: Any) -> Iterator[None]:
+        """Keep a page stopped for a while."""
+        self.freeze(page)
+        try:
+            yield
+        finally:
+            self.thaw(page)
+
+    def crash(self, page: Any) -> None:
+        """End the page's process with SIGKILL; the browser and its other pages go on."""
+        os.kill(process_of(page), signal.SIGKILL)
 
     def close(self) -> None:
         """End what outlives single browsers, and let go on what a test left frozen."""
