@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.engines import only
 from tests.browser.scripted import BLANK, ROOT, put_blank, put_engine, replace
 from tools.serve import CONTENT_SECURITY_POLICY, Override, StaticServer
 
@@ -246,6 +247,7 @@ def test_fault_ends_in_one_typed_error(scripted: StaticServer, page: Any, fault:
     assert again.get("storage", {}).get("mode") == "best-effort", again
 
 
+@only("chromium", "firefox", because="WebKitGTK has no command that takes the network away")
 def test_offline(scripted: StaticServer, page: Any) -> None:
     page.goto(put_blank(scripted))
     page.evaluate("() => import('/py-memory/memory.js')")
@@ -257,6 +259,7 @@ def test_offline(scripted: StaticServer, page: Any) -> None:
     assert "storage" in page.evaluate(TRY, {})
 
 
+@only("chromium", because="the others cannot be told where a name that is not secure leads")
 def test_insecure_context(scripted: StaticServer, open_browser: Callable[..., Any]) -> None:
     rules = "--host-resolver-rules=MAP memory.test 127.0.0.1"
     page = open_browser(args=[rules]).pages[0]

@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import OpenBrowser
 
 from py_memory import Memory
@@ -106,6 +107,7 @@ def without_time(exported: str) -> dict[str, Any]:
     return file
 
 
+@pytest.mark.core
 def test_remember_close_the_browser_reopen_recall_export_import(
     open_browser: OpenBrowser, site: StaticServer, tmp_path: Path
 ) -> None:
@@ -215,6 +217,7 @@ def test_the_sqlite_file_goes_into_a_fresh_profile_and_into_python(
     assert count == [30, "corrupt_image"]
 
 
+@pytest.mark.core
 def test_forget_and_restore_survive_reopening(open_browser: OpenBrowser, site: StaticServer) -> None:
     page = visit(open_browser, site)
     seen = run(

@@ -166,6 +166,7 @@ def test_changes_and_storage_are_told_in_every_tab(tab: Open) -> None:
         assert heard[1] == tabs[0].run("return memory.storage.generation")
 
 
+@pytest.mark.core
 def test_when_the_owner_is_closed_the_next_takes_over_and_calls_go_on(tab: Open) -> None:
     first, second, third = tab(), tab(), tab()
     first.remember("one")
@@ -178,6 +179,7 @@ def test_when_the_owner_is_closed_the_next_takes_over_and_calls_go_on(tab: Open)
     assert first.run("return (await failing(session.remember('x'))).code") == "closed"
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("end", ["closed", "navigated", "reloaded", "worker", "crashed"])
 def test_calls_under_way_are_answered_by_the_next_owner_and_applied_once(
     engine: Engine, tab: Open, end: str
@@ -218,6 +220,7 @@ def test_reading_calls_under_way_are_repeated(tab: Open) -> None:
     assert other.answer() == 30
 
 
+@pytest.mark.core
 def test_a_frozen_owner_is_robbed_and_writes_no_more(engine: Engine, tab: Open) -> None:
     """Thawed, it goes on with what was to come, is refused, becomes a follower: nothing is there twice."""
     owner, other = tab(), tab()
@@ -336,6 +339,7 @@ def test_many_frames_open_and_close_and_one_goes_on(tab: Open, strict_site: Stat
     assert one.run("return (await memory.check()).ok")
 
 
+@pytest.mark.core
 def test_a_page_that_is_put_aside_lets_go_and_comes_back(tab: Open) -> None:
     """As the back-forward cache does it; WebKit would keep the worker and the lock of such a page."""
     first, second = tab(), tab()
@@ -386,6 +390,7 @@ def test_an_older_version_is_told_and_closes_cleanly(
     assert new.run("return (await session.remember('on')).content") == "on"
 
 
+@pytest.mark.core
 def test_without_a_broadcast_channel_one_tab_works_and_a_second_is_told(tab: Open) -> None:
     lacking = "delete globalThis.BroadcastChannel; return (await failing(m.openMemory({ name: 'shared' })));"
     first = tab(wait=False)

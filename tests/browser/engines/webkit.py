@@ -143,6 +143,12 @@ class WebKitProcess:
             self._current = handle
         return self.driver
 
+    def new_window(self) -> str:
+        """Open one more window and return its handle; the driver wants to stand in another one for that."""
+        if self._current is None:
+            self.on_page(self.driver.get("/window/handles")[0])
+        return str(self.driver.post("/window/new", type="window")["handle"])
+
     def forget(self, handle: str) -> None:
         """Know that a window is gone."""
         if self._current == handle:
@@ -235,7 +241,7 @@ class WebKitContext(Context):
             self._resize(self.pages[0])
 
     def new_page(self) -> "WebKitPage":
-        page = WebKitPage(self, self.process.driver.post("/window/new", type="window")["handle"])
+        page = WebKitPage(self, self.process.new_window())
         self.pages.append(page)
         self._resize(page)
         return page
@@ -306,7 +312,7 @@ class WebKitPage(Page):
     def close(self) -> None:
         if len(self.context.process.driver.get("/window/handles")) == 1:
             # The session ends with its last window.
-            self.context.process.driver.post("/window/new", type="window")
+            self.context.process.new_window()
         self._driver.delete("/window")
         self.context.pages.remove(self)
         self.context.process.forget(self.id)
