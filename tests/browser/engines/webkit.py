@@ -302,12 +302,19 @@ class WebKitPage(Page):
 
     def goto(self, url: str) -> None:
         self._driver.post("/url", url=url)
+        self._loaded()
 
     def reload(self) -> None:
         self._driver.post("/refresh")
+        self._loaded()
 
     def go_back(self) -> None:
         self._driver.post("/back")
+        self._loaded()
+
+    def _loaded(self) -> None:
+        """Wait for `load`: the driver comes back before the document's scripts have run."""
+        self.wait(lambda: self.evaluate("document.readyState") == "complete", "the document")
 
     def close(self) -> None:
         if len(self.context.process.driver.get("/window/handles")) == 1:
