@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.browser.engines import Engine, only
+from tests.browser.engines.engine import process_of
 from tests.browser.lab import Lab, put_lab
 from tests.browser.scripted import put_blank
 from tools.project import Project
@@ -235,17 +236,19 @@ def test_a_frozen_owner_is_robbed_and_writes_no_more(engine: Engine, tab: Open) 
     """Thawed, it goes on with what was to come, is refused, becomes a follower: nothing is there twice."""
     owner, other = tab(), tab()
     owner.run("await Promise.all(Array.from({ length: 20 }, (_, i) => session.remember(`n${i}`)))")
+    process = process_of(owner.page)
     owner.start(
         """await new Promise((resolve) => setTimeout(resolve, 500));
         await Promise.all(Array.from({ length: 20 }, (_, i) => session.remember(`later ${i}`)));"""
     )
-    with engine.frozen(owner.page):
+    with engine.frozen(owner.page, process):
         took = other.run(
             """const start = performance.now();
             await session.remember("while frozen");
             return performance.now() - start;"""
         )
-        assert took < 10_000
+        # Python starts several times slower in WebKit, and this machine has other work too.
+        assert took < (10_000 if engine.name == "chromium" else 25_000)
         assert other.page.evaluate("role") == "owner"
         then = other.texts()
         assert then == [*(f"n{i}" for i in range(20)), "while frozen"]

@@ -58,14 +58,14 @@ class Engine(ABC):
     def kill(self, context: Any) -> None:
         """End every process of the browser at once with SIGKILL, as a crash or a power cut does."""
 
-    def freeze(self, page: Any) -> None:
+    def freeze(self, page: Any, process: int | None = None) -> None:
         """Stop a page, its workers too, in the middle of whatever it does (SIGSTOP for its process).
 
         The lock, the connection and the open transaction that it has stay with it. Freezing as Chromium
         does it to pages in the background (Page.setWebLifecycleState) does nothing here: Playwright keeps
         every page visible.
         """
-        stopped = self._stopped[id(page)] = process_of(page)
+        stopped = self._stopped[id(page)] = process or process_of(page)
         os.kill(stopped, signal.SIGSTOP)
 
     def thaw(self, page: Any) -> None:
@@ -74,9 +74,9 @@ class Engine(ABC):
             os.kill(self._stopped.pop(id(page)), signal.SIGCONT)
 
     @contextlib.contextmanager
-    def frozen(self, page: Any) -> Iterator[None]:
-        """Keep a page stopped for a while."""
-        self.freeze(page)
+    def frozen(self, page: Any, process: int | None = None) -> Iterator[None]:
+        """Keep a page stopped for a while; with its process known before (`process_of`) it stops at once."""
+        self.freeze(page, process)
         try:
             yield
         finally:
