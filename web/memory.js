@@ -199,7 +199,8 @@ class Memory {
 
   /** @param {Options} options */
   async startSession(options) {
-    return new Session(this.#caller, await this.#caller.call("start_session", options));
+    const { timeZone } = plainObject(options ?? {}, "options");
+    return new Session(this.#caller, await this.#caller.call("start_session", options), timeZone);
   }
 
   /** @param {Options} options */
@@ -283,10 +284,13 @@ class Memory {
 /** @implements {SessionVerbs} */
 class Session {
   #caller;
+  /** Said with every recall: whoever owns the memory by then may not have heard it. */
+  #zone;
 
-  /** @param {Caller} caller @param {{id: string, userId: string, skill: string}} row */
-  constructor(caller, { id, userId, skill }) {
+  /** @param {Caller} caller @param {{id: string, userId: string, skill: string}} row @param {unknown} timeZone */
+  constructor(caller, { id, userId, skill }, timeZone) {
     this.#caller = caller;
+    this.#zone = timeZone === undefined ? {} : { timeZone };
     this.id = id;
     this.userId = userId;
     this.skill = skill;
@@ -313,8 +317,9 @@ class Session {
   }
 
   /** @param {string} [query] @param {Options} [options] */
-  async recall(query = "", options) {
-    return await this.#caller.call("session.recall", options, { query, session_id: this.id });
+  async recall(query = "", options = {}) {
+    const own = { ...this.#zone, ...plainObject(options, "options") };
+    return await this.#caller.call("session.recall", own, { query, session_id: this.id });
   }
 
   /** @param {Options} [options] */

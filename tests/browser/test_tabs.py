@@ -196,6 +196,20 @@ def crash(page: Page) -> None:
         page.goto("chrome://crash", timeout=5000)
 
 
+def test_a_session_keeps_its_time_zone_when_another_tab_takes_over(tab: Open) -> None:
+    """Half past midnight in Auckland is yesterday in Los Angeles."""
+    owner, other = tab({"timeZone": "America/Los_Angeles"}), tab({"timeZone": "America/Los_Angeles"})
+    other.run(
+        """window.session = await memory.startSession({ userId: "u", timeZone: "Pacific/Auckland" });
+        await session.remember("the ferry", { at: "2024-05-10T00:30:00+12:00" });
+        await session.remember("the train", { at: "2024-05-09T00:30:00+12:00" });"""
+    )
+    ask = "return (await session.recall('what was on 10 May 2024?', { tiers: ['L3'] }))[0].fragment.content"
+    assert other.run(ask) == "the ferry"
+    owner.page.close()
+    assert other.run(ask) == "the ferry"
+
+
 def test_reading_calls_under_way_are_repeated(tab: Open) -> None:
     owner, other = tab(), tab()
     owner.run("await session.rememberMany(Array.from({ length: 300 }, (_, i) => ({ content: `word ${i}` })))")
