@@ -7,6 +7,7 @@
 import { Channel } from "./channel.js";
 import { BootError, CODES, PyMemoryError } from "./errors.js";
 import { begin, checked } from "./opening.js";
+import { rewrapped } from "./passphrase.js";
 import { Args, invalid, toWire } from "./protocol.js";
 
 export { BootError, CODES, PyMemoryError };
@@ -298,6 +299,14 @@ class Memory {
   /** @param {Options} [options] */
   reindex(options) {
     return this.#caller.call("reindex", options);
+  }
+
+  /** @param {Options} options */
+  async changePassphrase(options) {
+    const { passphrase, newPassphrase, ...rest } = plainObject(options, "options");
+    // Made here: what goes to the owner, which may be another tab's, is a record that is stored anyway.
+    const records = await rewrapped(this.name, passphrase, newPassphrase);
+    await this.#caller.call("change_key", rest, records);
   }
 
   close() {

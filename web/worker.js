@@ -8,7 +8,9 @@
 import { boot } from "./boot.js";
 import { readEarly } from "./early.js";
 import { BootError, PyMemoryError, bootError, textOf } from "./errors.js";
+import { derive } from "./passphrase.js";
 import { errorToWire } from "./protocol.js";
+import "./sealing.js"; // where Python finds it: py_memory/browser/sealing.py
 
 /**
  * @typedef {import("./protocol.js").Call} Call
@@ -64,11 +66,12 @@ async function serve(call) {
 
 /** @param {Call} call */
 async function start({ method, args, alive }) {
-  const { asset_base: base, name } = JSON.parse(args);
+  const { asset_base: base, name, passphrase } = JSON.parse(args);
   // Whoever gets this lock after us knows that we are gone, however that came about.
   if (alive) await new Promise((held) => navigator.locks.request(alive, () => new Promise(() => held(null))));
   // Where Python finds it: py_memory/browser/worker.py.
   if (method === "open") Object.assign(globalThis, { pyMemoryEarly: readEarly(name) });
+  if (passphrase !== undefined) void derive(name, passphrase);
   try {
     engine = await boot(base, report);
   } catch (cause) {

@@ -9,10 +9,10 @@ from pyodide.ffi import to_js
 from py_memory import wire
 from py_memory.browser.owner import Owner
 from py_memory.browser.raw import raw_image
-from py_memory.errors import AlreadyOpen, Closed
+from py_memory.errors import AlreadyOpen, Closed, InvalidArgument
 from py_memory.memory import Memory
 
-_OPTIONS = ("settings", "time_zone", "durability")
+_OPTIONS = ("settings", "time_zone", "durability", "passphrase")
 
 
 class Desk:
@@ -40,7 +40,7 @@ class Desk:
         if method == "open":
             return await self._open(args), []
         if method == "export_raw":
-            return '{"$binary":0}', [await raw_image(str(args.get("name", "")))]
+            return '{"$binary":0}', [await raw_image(str(args.get("name", "")), args.get("passphrase"))]
         owner = self._owner
         if owner is None:
             message = "This memory is closed: open it again."
@@ -48,6 +48,12 @@ class Desk:
         if method == "close":
             self._owner = None
             await owner.close()
+            return "null", []
+        if method == "change_key":
+            if set(args) != {"before", "after"}:
+                message = "change_passphrase has no such option, or lacks one that it needs."
+                raise InvalidArgument(message, verb="change_passphrase")
+            await owner.change_key(args["before"], args["after"])
             return "null", []
 
         def verb(memory: Memory) -> tuple[str, list[bytes]]:
