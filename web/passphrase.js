@@ -210,10 +210,17 @@ async function checkOf(fields) {
  * @returns {Promise<unknown>}
  */
 function storedKey(name) {
-  const request = indexedDB.open(`py-memory:${name}`);
   return new Promise((resolve, reject) => {
     const blocked = (/** @type {string} */ why) =>
       reject(new PyMemoryError("storage_blocked", `The browser's storage cannot be used now: ${why}. Repeat later.`));
+    /** @type {IDBOpenDBRequest} */
+    let request;
+    try {
+      request = indexedDB.open(`py-memory:${name}`);
+    } catch {
+      blocked("the browser refuses it to this page");
+      return;
+    }
     const limit = setTimeout(() => blocked("it does not answer"), OPEN_LIMIT_MS);
     const done = () => {
       clearTimeout(limit);

@@ -259,6 +259,24 @@ def bench_opening(bench: Bench, report: Report, size: int, times: int) -> None:
     )
 
 
+def bench_sealing(bench: Bench, report: Report, rows: int, rounds: int, count: int, size: int) -> None:
+    times = bench.run("sealing", size=rows, rounds=rounds, count=count)
+    for what, (plain, sealed) in (
+        (f"durable remember at {rows:,} fragments with a passphrase", times["single"]),
+        (f"rememberMany of {count:,} with a passphrase", times["bulk"]),
+    ):
+        ratio = p50(sealed) / p50(plain)
+        report.add(f"{what}, against plain", f"{p50(sealed):,.1f} ms, {ratio:.2f} ×")
+    opened = bench.run("unsealing", size=size, rounds=3 if rounds < 100 else 7)
+    megabytes = opened["bytes"] / 1e6
+    for what, (plain, sealed) in (
+        (f"restoring an image of {megabytes:.0f} MB with a passphrase", opened["image"]),
+        ("… opening it from nothing", opened["whole"]),
+    ):
+        ratio = p50(sealed) / p50(plain)
+        report.add(f"{what}, against plain", f"{p50(sealed):,.0f} ms, {ratio:.2f} ×")
+
+
 def machine() -> str:
     """Say on what this was measured."""
     model = platform.processor() or platform.machine()
@@ -296,6 +314,14 @@ def main() -> int:
         bench_boot(bench, report, large, 1 if quick else 7)
         bench_bulk(bench, report, 1_000 if quick else 10_000)
         bench_opening(bench, report, 4_000 if quick else 92_000, 1 if quick else 5)
+        bench_sealing(
+            bench,
+            report,
+            rows=500 if quick else 1_000,
+            rounds=20 if quick else 200,
+            count=1_000 if quick else 10_000,
+            size=4_000 if quick else 34_000,
+        )
         bench_memory(bench, report, 100 if quick else 1_000)
         context.close()
     if not quick:
