@@ -87,9 +87,7 @@ async def put_key(store: IndexedDBStore, before: object, after: object) -> None:
         try:
             await store.write(_nothing, lambda about: about.put(after, KEY), None)
         except (OutcomeUnknown, StorageLost):
-            await store.reconnect()
-            if await store.get(KEY) == after:
-                return
+            await store.reconnect()  # and put it again: twice is once
         else:
             return
     raise faults.lost()

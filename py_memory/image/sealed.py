@@ -262,11 +262,6 @@ class SealedStore:
             if index not in chunks:
                 chunks[index] = self._chunks[index][:]
             chunks[index][place] = at
-        # Pages beyond the end are forgotten by the list too.
-        last, used = needed - 1, page_count - (needed - 1) * CHUNK_PAGES
-        if last < len(self._chunks) and any(self._chunks[last][used:]):
-            chunk = chunks.setdefault(last, self._chunks[last][:])
-            chunk[used:] = _numbers(CHUNK_PAGES - used)
         # Two records about the image never list the same: an older one would not be noticed.
         if not chunks:
             chunks[0] = self._chunks[0][:]
