@@ -260,21 +260,16 @@ def bench_opening(bench: Bench, report: Report, size: int, times: int) -> None:
 
 
 def bench_sealing(bench: Bench, report: Report, rows: int, rounds: int, count: int, size: int) -> None:
-    times = bench.run("sealing", size=rows, rounds=rounds, count=count)
-    for what, (plain, sealed) in (
-        (f"durable remember at {rows:,} fragments with a passphrase", times["single"]),
-        (f"rememberMany of {count:,} with a passphrase", times["bulk"]),
-    ):
-        ratio = p50(sealed) / p50(plain)
-        report.add(f"{what}, against plain", f"{p50(sealed):,.1f} ms, {ratio:.2f} ×")
+    written = bench.run("sealing", size=rows, rounds=rounds, count=count)
     opened = bench.run("unsealing", size=size, rounds=3 if rounds < 100 else 7)
-    megabytes = opened["bytes"] / 1e6
     for what, (plain, sealed) in (
-        (f"restoring an image of {megabytes:.0f} MB with a passphrase", opened["image"]),
-        ("… opening it from nothing", opened["whole"]),
+        (f"durable remember at {rows:,} fragments, with a passphrase against without", written["single"]),
+        (f"rememberMany of {count:,}, likewise", written["bulk"]),
+        (f"boot and an image of {opened['bytes'] / 1e6:.0f} MB, likewise", opened["times"]),
     ):
         ratio = p50(sealed) / p50(plain)
-        report.add(f"{what}, against plain", f"{p50(sealed):,.0f} ms, {ratio:.2f} ×")
+        times = " against ".join(f"{p50(one):,.{1 if p50(one) < 100 else 0}f}" for one in (sealed, plain))
+        report.add(what, f"{times} ms, {ratio:.2f} ×")
 
 
 def machine() -> str:
