@@ -14,6 +14,7 @@ from py_memory.browser import faults
 from py_memory.browser.indexeddb import IndexedDBStore
 from py_memory.errors import (
     BY_CODE,
+    Aborted,
     CorruptImage,
     Internal,
     InvalidArgument,
@@ -76,13 +77,13 @@ async def put_key(store: IndexedDBStore, before: object, after: object) -> None:
     """Put a key's record in the place of the one that it was made from.
 
     Raises:
-        InvalidArgument: One of them is no such record, or another has been stored since.
-        QuotaExceeded, Aborted, OwnerLost: The passphrase is the old one.
+        Aborted: Another has been stored since, or the storage aborted the write; it is as it was.
+        QuotaExceeded, OwnerLost: The passphrase is the old one.
         StorageLost: It cannot be reached; the passphrase is one of the two.
     """
     if not (isinstance(before, str) and isinstance(after, str) and await store.get(KEY) == before):
         message = "The passphrase was changed elsewhere in the meantime: repeat with the one that counts now."
-        raise InvalidArgument(message, option="passphrase")
+        raise Aborted(message)
     for _ in range(RECONNECTS + 1):
         try:
             await store.write(_nothing, lambda about: about.put(after, KEY), None)

@@ -192,3 +192,29 @@ def test_a_sealed_image_is_read_early_too(site: StaticServer, page: Page):
     assert found["batches"] == 1
     assert found["records"] > 5
     assert found["bytes"] == 4112 + 12 + 12 + 16
+
+
+def test_of_two_changes_at_once_one_counts(site: StaticServer, page: Page):
+    site.overrides["/blank.html"] = BLANK
+    page.goto(f"{site.url}/blank.html")
+    found = page.evaluate(
+        """async ([passphrase, ...others]) => {
+          const { openMemory } = await import("/py-memory/memory.js");
+          const code = (promise) => promise.then(() => "ok", ({ code }) => code);
+          const memory = await openMemory({ name: "m", passphrase });
+          const change = (newPassphrase) => code(memory.changePassphrase({ passphrase, newPassphrase }));
+          const changed = await Promise.all(others.map(change));
+          await memory.close();
+          const opened = [];
+          for (const given of [passphrase, ...others]) {
+            const again = openMemory({ name: "m", passphrase: given });
+            opened.push(await code(again));
+            if (opened.at(-1) === "ok") await (await again).close();
+          }
+          return { changed, opened };
+        }""",
+        [OLD, NEW, "a third"],
+    )
+    assert sorted(found["changed"]) == ["aborted", "ok"]
+    refused = {"ok": "ok", "aborted": "wrong_passphrase"}
+    assert found["opened"] == ["wrong_passphrase", *(refused[code] for code in found["changed"])]
