@@ -116,6 +116,11 @@ export interface OpenOptions {
   timeZone?: string;
   /** `relaxed` acknowledges before the disk has it: faster, and the last writes can be lost with the power; `strict`. */
   durability?: "strict" | "relaxed";
+  /**
+   * Seals the stored memory; not empty, compared after NFKC. A new memory is sealed from its first byte, a plain one is
+   * converted, a sealed one opens with its own only. Lost, nothing opens the memory.
+   */
+  passphrase?: string;
   /** A fixed present in milliseconds since 1970, for tests and simulations. */
   clock?: number;
   /** The folder of our files; that of this module. */
@@ -134,21 +139,22 @@ export interface OpenOptions {
  * ```
  *
  * @throws {BootError} the runtime did not start: `details` has `stage`, `url`, `hint`
- * @throws {PyMemoryError} `insecure_context`, `already_open`, `invalid_argument`, `corrupt_image`, `schema_newer`, …
+ * @throws {PyMemoryError} `insecure_context`, `already_open`, `invalid_argument`, `wrong_passphrase`, `corrupt_image`, `schema_newer`, …
  */
 export function openMemory(options?: OpenOptions): Promise<Memory>;
 
 /**
  * The stored pages of a memory as they are, unchecked, even when it cannot be opened (`corrupt_image`, `schema_newer`) or
- * another tab owns it; nothing is changed. What SQLite makes of them is another matter.
+ * another tab owns it; nothing is changed. What SQLite makes of them is another matter. Sealed pages are opened with the
+ * `passphrase`; those that do not open are zeros.
  *
  * ```js
  * const file = await exportRaw({ name: "agent_memory" });
  * ```
  *
- * @throws {PyMemoryError} `not_found` when nothing is stored under the name, `storage_lost`, `boot_failed`
+ * @throws {PyMemoryError} `not_found` when nothing is stored under the name, `wrong_passphrase`, `storage_lost`, `boot_failed`
  */
-export function exportRaw(options?: Pick<OpenOptions, "name" | "assetBase" | "timeoutMs" | "onProgress">): Promise<Blob>;
+export function exportRaw(options?: Pick<OpenOptions, "name" | "passphrase" | "assetBase" | "timeoutMs" | "onProgress">): Promise<Blob>;
 
 /** How the memory is kept. */
 export interface StorageState {
@@ -645,6 +651,14 @@ export interface Memory {
    * ```
    */
   reindex(options?: CallOptions): Promise<{ fragments: number }>;
+
+  /**
+   * Give a sealed memory another passphrase; one record is written, what is remembered stays sealed as it is.
+   * ```js
+   * await memory.changePassphrase({ passphrase: old.value, newPassphrase: next.value });
+   * ```
+   */
+  changePassphrase(options: CallOptions & { passphrase: string; newPassphrase: string }): Promise<void>;
 
   /**
    * Answer the calls that were made, end the worker, free the name. Closing twice is closing once.

@@ -8,6 +8,7 @@ import { Calls } from "./calls.js";
 import { BootError, CODES, PyMemoryError } from "./errors.js";
 import { Host } from "./host.js";
 import { begin, checked, requireSecureContext } from "./opening.js";
+import { rewrapped } from "./passphrase.js";
 import { Args, invalid, toWire } from "./protocol.js";
 import { Tab } from "./tabs.js";
 
@@ -268,6 +269,15 @@ class Memory {
   /** @param {Options} [options] */
   reindex(options) {
     return this.#caller.call("reindex", options);
+  }
+
+  /** @param {Options} options */
+  async changePassphrase(options) {
+    const { passphrase, newPassphrase, ...rest } = plainObject(options, "options");
+    // Made here: what goes to the owner, which may be another tab's, is a record that is stored anyway.
+    const records = await rewrapped(this.name, passphrase, newPassphrase);
+    await this.#caller.call("change_key", rest, records);
+    this.#tab.passphrase = /** @type {string} */ (newPassphrase);
   }
 
   close() {

@@ -36,10 +36,12 @@ SESSION_VERBS = ("remember", "remember_many", "recall", "end")
 async def open_memory(name: str, **options: Any) -> "AsyncMemory":
     """Open the memory of a name in this browser, making it if there is none.
 
-    Options: settings, clock, time_zone, durability (`strict` or `relaxed`).
+    Options: settings, clock, time_zone, durability (`strict` or `relaxed`), passphrase (which needs
+    web/sealing.js to be imported before, where Python runs).
 
     Raises:
         AlreadyOpen: Another page owns the name.
+        WrongPassphrase: The stored image is sealed, and not with this passphrase.
         CorruptImage: The stored image is damaged; `export_raw` still gives its bytes.
     """
     from py_memory.browser.owner import Owner
@@ -47,11 +49,14 @@ async def open_memory(name: str, **options: Any) -> "AsyncMemory":
     return AsyncMemory(await Owner.open(name, **options))
 
 
-async def export_raw(name: str) -> bytes:
-    """Return the stored bytes of a memory unchecked, even when it cannot be opened."""
+async def export_raw(name: str, *, passphrase: str | None = None) -> bytes:
+    """Return the stored bytes of a memory unchecked, even when it cannot be opened.
+
+    Sealed pages are opened with the passphrase; those that do not open are zeros.
+    """
     from py_memory.browser.raw import raw_image
 
-    return await raw_image(name)
+    return await raw_image(name, passphrase)
 
 
 class AsyncSession:
@@ -96,6 +101,15 @@ class AsyncMemory:
         """Start a session of a user, or resume the one under `session_id`."""
         session = await self._owner.run(lambda memory: memory.start_session(user_id, **options))
         return AsyncSession(self._owner, session)
+
+    async def change_passphrase(self, *, passphrase: str, new_passphrase: str) -> None:
+        """Store the memory's key under another passphrase; what is remembered stays as it is sealed.
+
+        Raises:
+            WrongPassphrase: The present one is another.
+            Unsupported: The memory has no passphrase.
+        """
+        await self._owner.change_passphrase(passphrase, new_passphrase)
 
     async def close(self) -> None:
         """Let go of the memory; twice does nothing."""

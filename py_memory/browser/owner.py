@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Self, TypeVar
 
@@ -13,7 +13,7 @@ import js
 from pyodide.ffi import JsException
 
 from py_memory import boundary
-from py_memory.browser import faults
+from py_memory.browser import faults, sealing
 from py_memory.browser.checksum import fast_chain
 from py_memory.browser.indexeddb import IndexedDBStore, database_name, estimate
 from py_memory.browser.locks import WebLock, alone_name, require_secure_context
@@ -37,7 +37,7 @@ class Owner:
         self._held = held
         self._folder = tempfile.mkdtemp(prefix="py-memory-")
         self._lock = WebLock(database_name(name), self._stolen)
-        self._alone = WebLock(alone_name(name), self._stolen)
+        self._marker = WebLock(alone_name(name), self._stolen)
         self._store = IndexedDBStore(name, durability=durability)
         self._keeper = Keeper(os.path.join(self._folder, "image.db"), self._store, verify=fast_chain())
         self._turn = asyncio.Lock()
@@ -60,16 +60,20 @@ class Owner:
         durability: str = "strict",
         held: bool = False,
         early: Any = None,
+        passphrase: str | None = None,
     ) -> Self:
         """Take the name, read and check its image (or make a new one), and open the memory on it.
 
         With `held` the page has the name's lock already, for it shares the memory with other tabs.
         `early` is a promise of what was read before: it counts if the record about it is the same.
+        With a `passphrase` a new image is sealed from the first byte, and a plain one is converted.
 
         Raises:
             InvalidArgument: The name or an option is not usable.
             InsecureContext: The page has no locks.
             AlreadyOpen: Another page owns the name.
+            WrongPassphrase: The image is sealed, and not with this passphrase.
+            Unsupported: A passphrase was given and web/sealing.js is not loaded.
             CorruptImage, UnsupportedFormat, SchemaNewer: The stored image cannot be used; it is left
                 as it is, and `raw_image` still gives its bytes.
             StorageBlocked, StorageLost, QuotaExceeded, Outdated: The storage cannot be used.
@@ -78,11 +82,13 @@ class Owner:
         if durability not in DURABILITIES:
             message = "'durability' is 'strict' or 'relaxed'."
             raise InvalidArgument(message, option="durability")
+        if passphrase is not None:
+            sealing.checked(passphrase)
         require_secure_context()
         owner = cls(name, durability, held=held)
         owner._store.early = early
         try:
-            await owner._open(settings, clock, time_zone)
+            await owner._open(settings, clock, time_zone, passphrase)
         except BaseException:
             await owner._let_go()
             raise
@@ -131,14 +137,21 @@ class Owner:
                     memory.database.close()
                 await self._let_go()
 
-    async def _open(self, settings: Mapping[str, Any] | None, clock: Clock | None, zone: str) -> None:
+    async def _open(
+        self,
+        settings: Mapping[str, Any] | None,
+        clock: Clock | None,
+        zone: str,
+        passphrase: str | None,
+    ) -> None:
         if not self._held:
             await self._lock.take()
             # Tells pages that share a memory that this owner does not, and is not to be robbed.
-            await self._alone.take()
+            await self._marker.take()
         await self._store.open()
         # Beside the reading: the browser answers both from another process.
         self._estimating = asyncio.ensure_future(self._estimate())
+        self._keeper.store, converted = await sealing.unlock(self._store, passphrase)
         await self._keeper.load()
         memory = Memory.open(
             self._keeper.path,
@@ -150,6 +163,10 @@ class Owner:
         )
         try:
             await self._keeper.adopt(memory.database, memory.engine.after_undo)
+            if converted is not None:
+                # Only what has passed every check: a damaged image is left as it is.
+                await converted.convert()
+                self._keeper.store = converted
         except BaseException:
             memory.database.close()
             raise
@@ -157,15 +174,34 @@ class Owner:
             await self._estimating
         self._memory = memory
 
+    async def change_passphrase(self, passphrase: str, new_passphrase: str) -> None:
+        """Store the memory's key under another passphrase; return when that is durable."""
+        old, new = sealing.checked(passphrase), sealing.checked(new_passphrase, "new_passphrase")
+        changed = self._alone(lambda: sealing.change(self._store, old, new))
+        await asyncio.shield(asyncio.ensure_future(changed))
+
+    async def change_key(self, before: object, after: object) -> None:
+        """The same for a page that has made the new record of the key itself."""
+        await self._alone(lambda: sealing.put_key(self._store, before, after))
+
+    async def _alone(self, work: Callable[[], Awaitable[None]]) -> None:
+        async with self._turn:
+            self._opened()
+            await self._keeper.settle()
+            await work()
+
+    def _opened(self) -> Memory:
+        if self._memory is None:
+            message = "This memory is closed: open it again."
+            raise Closed(message)
+        if self._taken_over:
+            raise faults.taken_over()
+        return self._memory
+
     async def serve(self, verb: Callable[[Memory], Result]) -> Result:
         """Do the same for a caller that never stops waiting: a task less for every call."""
         async with self._turn:
-            memory = self._memory
-            if memory is None:
-                message = "This memory is closed: open it again."
-                raise Closed(message)
-            if self._taken_over:
-                raise faults.taken_over()
+            memory = self._opened()
             await self._keeper.settle()
             try:
                 result = verb(memory)
@@ -203,7 +239,7 @@ class Owner:
             await self._store.close()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
-            await self._alone.release()
+            await self._marker.release()
             await self._lock.release()
 
     def _stolen(self) -> None:

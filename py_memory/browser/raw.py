@@ -6,22 +6,29 @@ import js
 
 from py_memory.browser.events import Events
 from py_memory.browser.faults import blocked, lost, name_of
-from py_memory.browser.indexeddb import Opening, database_name
+from py_memory.browser.indexeddb import Opening, bytes_of_all, database_name
+from py_memory.browser.sealing import WebSealing, checked, key_missing, sealing_of
 from py_memory.database import PAGE_SIZE
 from py_memory.errors import NotFound, StorageLost
 from py_memory.image.form import PAGE_HEADER_BYTES
-from py_memory.image.store import BATCH
+from py_memory.image.sealed import IMAGE, KEY
+from py_memory.image.store import BATCH, cut
 
 
-async def raw_image(name: str) -> bytes:
+async def raw_image(name: str, passphrase: str | None = None) -> bytes:
     """Return the pages of a memory as they are stored, unchecked; missing ones are zeros.
 
-    Takes no lock and changes nothing, so that it works beside an owner and with a damaged image.
+    Takes no lock and changes nothing, so that it works beside an owner and with a damaged image. Sealed
+    pages are opened, of whatever generation they are; those that do not open are zeros.
 
     Raises:
         NotFound: Nothing is stored under the name.
+        WrongPassphrase: The image is sealed, and not with this passphrase.
+        CorruptImage: It is sealed, and the record of its key is damaged (kind `key`).
         StorageBlocked, StorageLost: The storage cannot be read.
     """
+    if passphrase is not None:
+        checked(passphrase)
     try:
         connection = await Opening(database_name(name), create=False, version=None).connection()
     except StorageLost as exc:
@@ -32,6 +39,7 @@ async def raw_image(name: str) -> bytes:
     try:
         if not connection.objectStoreNames.contains("pages"):
             raise _nothing()
+        sealing = await _sealing(events, connection, passphrase)
         pages = connection.transaction("pages").objectStore("pages")
         keys = [int(key) for key in await _answer(events, pages.getAllKeys()) if _is_number(key)]
         image = bytearray(max(keys, default=0) * PAGE_SIZE)
@@ -39,16 +47,29 @@ async def raw_image(name: str) -> bytes:
             some = keys[first : first + BATCH]
             pages = connection.transaction("pages").objectStore("pages")
             wanted = js.IDBKeyRange.bound(some[0], some[-1])
-            for number, record in zip(some, await _answer(events, pages.getAll(wanted)), strict=False):
-                if hasattr(record, "to_bytes"):
-                    page = record.to_bytes()[PAGE_HEADER_BYTES:][:PAGE_SIZE]
-                    image[(number - 1) * PAGE_SIZE : (number - 1) * PAGE_SIZE + len(page)] = page
+            batch = await _answer(events, pages.getAll(wanted))
+            records = bytes_of_all(batch) if sealing is None else cut(await sealing.open_any(some, batch))
+            for number, record in zip(some, records, strict=False):
+                page = record[PAGE_HEADER_BYTES:][:PAGE_SIZE]
+                image[(number - 1) * PAGE_SIZE : (number - 1) * PAGE_SIZE + len(page)] = page
         if not image:
             raise _nothing()
         return bytes(image)
     finally:
         events.close()
         connection.close()
+
+
+async def _sealing(events: Events, connection: Any, passphrase: str | None) -> WebSealing | None:
+    key, image = [
+        await _answer(events, connection.transaction("meta").objectStore("meta").get(name))
+        for name in (KEY, IMAGE)
+    ]
+    if key is not None:
+        return await sealing_of(key, passphrase)
+    if image is not None and not isinstance(image, str):
+        raise key_missing()
+    return None
 
 
 async def _answer(events: Events, request: Any) -> Any:

@@ -9,9 +9,9 @@ from pyodide.ffi import to_js
 from py_memory import ledger, wire
 from py_memory.browser.owner import Owner
 from py_memory.browser.raw import raw_image
-from py_memory.errors import AlreadyOpen, Closed
+from py_memory.errors import AlreadyOpen, Closed, InvalidArgument
 
-_OPTIONS = ("settings", "time_zone", "durability", "held")
+_OPTIONS = ("settings", "time_zone", "durability", "held", "passphrase")
 
 
 class Desk:
@@ -51,7 +51,8 @@ class Desk:
         if method == "open":
             return wire.Answer(await self._open(args), [])
         if method == "export_raw":
-            return wire.Answer('{"$binary":0}', [await raw_image(str(args.get("name", "")))])
+            raw = await raw_image(str(args.get("name", "")), args.get("passphrase"))
+            return wire.Answer('{"$binary":0}', [raw])
         owner = self._owner
         if owner is None:
             message = "This memory is closed: open it again."
@@ -59,6 +60,12 @@ class Desk:
         if method == "close":
             self._owner = None
             await owner.close()
+            return wire.Answer("null", [])
+        if method == "change_key":
+            if set(args) != {"before", "after"}:
+                message = "change_passphrase has no such option, or lacks one that it needs."
+                raise InvalidArgument(message, verb="change_passphrase")
+            await owner.change_key(args["before"], args["after"])
             return wire.Answer("null", [])
         return await owner.serve(lambda memory: wire.Wire(memory).answer(method, args, binary, call))
 

@@ -4,11 +4,21 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from py_memory.database import PAGE_SIZE
 from py_memory.errors import OwnerLost, StorageLost
-from py_memory.image.form import Bytes
+from py_memory.image.form import PAGE_HEADER_BYTES, Bytes
 
 BATCH = 1_024
 """Records are read in batches of this many (4 MiB of pages)."""
+
+RECORD_BYTES = PAGE_HEADER_BYTES + PAGE_SIZE
+"""The length of a page's record."""
+
+
+def cut(whole: Bytes) -> list[memoryview]:
+    """Return the records of a batch that came in one piece."""
+    view = memoryview(whole)
+    return [view[start : start + RECORD_BYTES] for start in range(0, len(view), RECORD_BYTES)]
 
 
 class OutcomeUnknown(Exception):

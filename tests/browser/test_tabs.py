@@ -479,3 +479,32 @@ def test_a_message_that_was_lost_is_sent_again(tab: Open) -> None:
         return [dropped.size, await texts()];"""
     )
     assert found == [2, ["a", "b"]]
+
+
+def test_every_tab_needs_the_passphrase(tab: Open) -> None:
+    """A tab that shares is told of a wrong one at once, and after a change uses the new one to take over."""
+    right = {"passphrase": "correct horse"}
+    owner, other = tab(right), tab(right)
+    owner.remember("sealed")
+    assert other.texts() == ["sealed"]
+    for wrong in ({"passphrase": "battery staple"}, {}):
+        late = tab(wait=False)
+        code = late.run("return (await failing(m.openMemory({ name: 'shared', ...given }))).code", wrong)
+        assert code == "wrong_passphrase"
+    other.run("await memory.changePassphrase({ passphrase: 'correct horse', newPassphrase: 'other horse' })")
+    owner.page.close()
+    assert other.texts() == ["sealed"]
+    assert other.page.evaluate("role") == "owner"
+    assert tab({"passphrase": "other horse"}).texts() == ["sealed"]
+
+
+def test_a_passphrase_for_what_another_tab_has_open_without_one_is_refused(tab: Open) -> None:
+    """Nothing may look sealed that is not."""
+    owner = tab()
+    owner.remember("plain")
+    late = tab(wait=False)
+    code = late.run("return (await failing(m.openMemory({ name: 'shared', passphrase: 'p' }))).code")
+    assert code == "already_open"
+    owner.run("await memory.close()")
+    late.run(OPEN, {"passphrase": "p"})
+    assert late.texts() == ["plain"]

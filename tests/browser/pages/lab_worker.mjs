@@ -4,6 +4,7 @@
  * that write will meet, set from Python as js.faults.
  */
 import { loadPyodide } from "/py-memory/runtime/pyodide.mjs";
+import "/py-memory/sealing.js";
 
 const faults = {
   /** Milliseconds by which `complete` is heard later. */
