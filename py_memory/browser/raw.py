@@ -22,6 +22,25 @@ async def raw_image(name: str) -> bytes:
         NotFound: Nothing is stored under the name.
         StorageBlocked, StorageLost: The storage cannot be read.
     """
+    records, _ = await stored_records(name)
+    return joined(records, max(records))
+
+
+def joined(records: dict[int, bytes], count: int) -> bytes:
+    """Return the pages 1 to `count` of records as one; missing ones are zeros."""
+    image = bytearray(count * PAGE_SIZE)
+    for number, record in records.items():
+        page = record[PAGE_HEADER_BYTES:][:PAGE_SIZE]
+        if number <= count:
+            image[(number - 1) * PAGE_SIZE : (number - 1) * PAGE_SIZE + len(page)] = page
+    return bytes(image)
+
+
+async def stored_records(name: str) -> tuple[dict[int, bytes], object]:
+    """Return the records of the pages by number, and the one about the image, unchecked.
+
+    Raises: as `raw_image`.
+    """
     try:
         connection = await Opening(database_name(name), create=False, version=None).connection()
     except StorageLost as exc:
@@ -34,18 +53,20 @@ async def raw_image(name: str) -> bytes:
             raise _nothing()
         pages = connection.transaction("pages").objectStore("pages")
         keys = [int(key) for key in await _answer(events, pages.getAllKeys()) if _is_number(key)]
-        image = bytearray(max(keys, default=0) * PAGE_SIZE)
+        records: dict[int, bytes] = {}
         for first in range(0, len(keys), BATCH):
             some = keys[first : first + BATCH]
             pages = connection.transaction("pages").objectStore("pages")
             wanted = js.IDBKeyRange.bound(some[0], some[-1])
             for number, record in zip(some, await _answer(events, pages.getAll(wanted)), strict=False):
-                if hasattr(record, "to_bytes"):
-                    page = record.to_bytes()[PAGE_HEADER_BYTES:][:PAGE_SIZE]
-                    image[(number - 1) * PAGE_SIZE : (number - 1) * PAGE_SIZE + len(page)] = page
-        if not image:
+                records[number] = record.to_bytes() if hasattr(record, "to_bytes") else b""
+        if not records:
             raise _nothing()
-        return bytes(image)
+        text: object = None
+        if connection.objectStoreNames.contains("meta"):
+            about = connection.transaction("meta").objectStore("meta")
+            text = await _answer(events, about.get("image"))
+        return records, text
     finally:
         events.close()
         connection.close()

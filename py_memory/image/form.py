@@ -99,6 +99,14 @@ def mark_of(record: Bytes) -> int:
     return zlib.crc32(record[:PAGE_HEADER_BYTES])
 
 
+def generation_of(record: Bytes) -> int:
+    """Return the generation that a record states; 0 where it is too short for one, or no sound number."""
+    if len(record) <= PAGE_HEADER_BYTES:
+        return 0
+    number, generation, _ = _RECORD.unpack_from(record)
+    return int(generation) if is_sound(number, record) else 0
+
+
 def is_sound(number: int, record: Bytes) -> bool:
     """Whether a record is the page of this number, as it was written."""
     if len(record) <= PAGE_HEADER_BYTES:

@@ -352,8 +352,10 @@ def test_without_locks_there_is_no_second_writer(lab: Lab, request: pytest.Fixtu
         ("{2: encode_page(2, 10**6, pages[2][16:])}", "corrupt_image", "generation"),
         ("{1: encode_page(1, 1, b'nonsense' + pages[1][24:])}", "corrupt_image", "header"),
         (
-            "meta=without_marks, pages="
-            "{3: encode_page(3, 1, bytes([13, 0, 0, 255, 255, 16, 0, 0, 7, 7]) + pages[3][26:])}",
+            (
+                "meta=without_marks, pages="
+                "{3: encode_page(3, 1, bytes([13, 0, 0, 255, 255, 16, 0, 0, 7, 7]) + pages[3][26:])}"
+            ),
             "corrupt_image",
             "quick_check",
         ),
@@ -363,8 +365,10 @@ def test_without_locks_there_is_no_second_writer(lab: Lab, request: pytest.Fixtu
         ("meta=meta.replace('\"generation\":', '\"generation\":1')", "corrupt_image", "meta"),
         ("meta=encode_meta(replace(decode_meta(meta), format=3))", "unsupported_format", None),
         (
-            "meta=without_marks, pages="
-            "{1: encode_page(1, 1, pages[1][16:76] + (10**6).to_bytes(4, 'big') + pages[1][80:])}",
+            (
+                "meta=without_marks, pages="
+                "{1: encode_page(1, 1, pages[1][16:76] + (10**6).to_bytes(4, 'big') + pages[1][80:])}"
+            ),
             "schema_newer",
             None,
         ),
