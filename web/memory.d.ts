@@ -156,6 +156,48 @@ export function openMemory(options?: OpenOptions): Promise<Memory>;
  */
 export function exportRaw(options?: Pick<OpenOptions, "name" | "passphrase" | "assetBase" | "timeoutMs" | "onProgress">): Promise<Blob>;
 
+/** What `recover` found. Numbers only, never content. */
+export interface RecoveryReport {
+  /** Nothing was damaged, lost or made up. */
+  complete: boolean;
+  /** Pages that were looked at. */
+  pages: number;
+  /** How often each kind of damage was met. */
+  damage: Record<string, number>;
+  /** By table. */
+  tables: Record<string, RecoveredRows>;
+}
+
+/** What became of one table. */
+export interface RecoveredRows {
+  /** Rows that were kept. */
+  rows: number;
+  /** Those of them in which something does not fit. */
+  doubtful: number;
+  /** Rows made up, so that others that refer to them could be kept. */
+  placeholders: number;
+  /** Rows that are known to have been there, and could not be kept. */
+  lost: number;
+}
+
+/**
+ * What can still be read of a memory that does not open, as a new database, and a report of what was lost.
+ * Nothing is changed, unless `replace` is true: then the stored memory is replaced by it, in one transaction.
+ * Export the raw bytes first: what could not be read is gone after that.
+ *
+ * ```js
+ * const raw = await exportRaw({ name: "agent_memory" });
+ * const { image, report } = await recover({ name: "agent_memory" });
+ * await recover({ name: "agent_memory", replace: true });
+ * ```
+ *
+ * @throws {PyMemoryError} `already_open` (with `replace`), `not_found`, `corrupt_image` when nothing can be read,
+ *   `schema_newer`, `unsupported_format`, `storage_lost`, `boot_failed`
+ */
+export function recover(
+  options?: Pick<OpenOptions, "name" | "assetBase" | "timeoutMs" | "onProgress"> & { replace?: boolean },
+): Promise<{ image: Blob; report: RecoveryReport }>;
+
 /** How the memory is kept. */
 export interface StorageState {
   /** `persistent`: the browser promised not to evict it; `best-effort`: it may, when the disk is full; `memory`: not kept. */

@@ -63,6 +63,17 @@ export async function exportRaw(options = {}) {
   return new Blob([image], { type: IMAGE_TYPE });
 }
 
+/** @type {typeof import("./memory.js").recover} */
+export async function recover({ replace = false, ...options } = {}) {
+  const given = checked(options);
+  if (typeof replace !== "boolean") throw invalid("'replace' is true or false.", "replace");
+  requireSecureContext();
+  const host = new Host();
+  const { image, report } = await begin(host, new Calls(), listening(given), given, "recover", { replace });
+  await host.end();
+  return { image: new Blob([image], { type: IMAGE_TYPE }), report };
+}
+
 /**
  * @param {ReturnType<typeof checked>} given
  * @returns {Promise<Memory>}

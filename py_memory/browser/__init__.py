@@ -14,7 +14,7 @@ from py_memory.session import Session
 if TYPE_CHECKING:
     from py_memory.browser.owner import Owner
 
-__all__ = ["AsyncMemory", "AsyncSession", "export_raw", "open_memory"]
+__all__ = ["AsyncMemory", "AsyncSession", "export_raw", "open_memory", "recover"]
 
 MEMORY_VERBS = (
     "search",
@@ -57,6 +57,23 @@ async def export_raw(name: str, *, passphrase: str | None = None) -> bytes:
     from py_memory.browser.raw import raw_image
 
     return await raw_image(name, passphrase)
+
+
+async def recover(
+    name: str, *, replace: bool = False, passphrase: str | None = None
+) -> tuple[bytes, dict[str, Any]]:
+    """Read what can be read of a stored memory that does not open; return it as a file, and a report.
+
+    With `replace` the stored image is replaced by it, in one transaction; export the raw bytes first.
+
+    Raises:
+        AlreadyOpen: With `replace`: a page has the memory open.
+        NotFound: Nothing is stored under the name.
+        CorruptImage: Nothing of a memory can be found in what is stored.
+    """
+    from py_memory.browser.rescuing import recovered
+
+    return await recovered(name, replace=replace, passphrase=passphrase)
 
 
 class AsyncSession:

@@ -9,6 +9,7 @@ from pyodide.ffi import to_js
 from py_memory import ledger, wire
 from py_memory.browser.owner import Owner
 from py_memory.browser.raw import raw_image
+from py_memory.browser.rescuing import recovered, to_json
 from py_memory.errors import AlreadyOpen, Closed, InvalidArgument
 
 _OPTIONS = ("settings", "time_zone", "durability", "held", "passphrase")
@@ -53,6 +54,13 @@ class Desk:
         if method == "export_raw":
             raw = await raw_image(str(args.get("name", "")), args.get("passphrase"))
             return wire.Answer('{"$binary":0}', [raw])
+        if method == "recover":
+            image, report = await recovered(
+                str(args.get("name", "")),
+                replace=bool(args.get("replace")),
+                passphrase=args.get("passphrase"),
+            )
+            return wire.Answer(to_json(report), [image])
         owner = self._owner
         if owner is None:
             message = "This memory is closed: open it again."

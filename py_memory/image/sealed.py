@@ -154,10 +154,7 @@ class SealedStore:
         opened = (await self._sealing.open_records(IMAGE, [stored]))[0]
         if opened is None:
             raise damaged("meta", "the record about its pages does not open with the memory's key")
-        count = _COUNT.unpack_from(opened, _HEAD.size)[0]
-        start = _HEAD.size + _COUNT.size
-        self._stamps = array("Q", opened[start : start + 8 * count])
-        text = opened[start + 8 * count :].decode()
+        self._stamps, text = listed(opened)
         if self._pending is not None and self._pending.text == text:
             self._accept(self._pending)
         return text
@@ -192,6 +189,11 @@ class SealedStore:
             written += [_HEAD.unpack_from(record) for record in some]
             portions.append(self._sealing.taken(b"".join(some)))
         await self._put(portions, written, meta, end)
+
+    def start_over(self, pages: int) -> None:
+        """Before all of a damaged image of so many pages is replaced: nothing of its list counts."""
+        self._chunks = []
+        self._stamps = _numbers(-(-pages // CHUNK_PAGES))
 
     async def convert(self) -> None:
         """Seal an image that was stored without a passphrase, all of it in one transaction.
@@ -304,6 +306,13 @@ class SealedStore:
         """Return the generations of pages as u64 each; `BATCH` is a multiple of `CHUNK_PAGES`."""
         start, stop = (first - 1) // CHUNK_PAGES, -(-last // CHUNK_PAGES)
         return b"".join(chunk.tobytes() for chunk in self._chunks[start:stop])
+
+
+def listed(opened: bytes) -> tuple["array[int]", str]:
+    """Return what the opened record about the image holds: generations of the list's parts, its text."""
+    count = _COUNT.unpack_from(opened, _HEAD.size)[0]
+    start = _HEAD.size + _COUNT.size
+    return array("Q", opened[start : start + 8 * count]), opened[start + 8 * count :].decode()
 
 
 def _numbers(count: int) -> array[int]:

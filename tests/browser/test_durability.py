@@ -352,16 +352,23 @@ def test_without_locks_there_is_no_second_writer(lab: Lab, request: pytest.Fixtu
         ("{2: encode_page(2, 10**6, pages[2][16:])}", "corrupt_image", "generation"),
         ("{1: encode_page(1, 1, b'nonsense' + pages[1][24:])}", "corrupt_image", "header"),
         (
-            "{3: encode_page(3, 1, bytes([13, 0, 0, 255, 255, 16, 0, 0, 7, 7]) + pages[3][26:])}",
+            (
+                "meta=without_marks, pages="
+                "{3: encode_page(3, 1, bytes([13, 0, 0, 255, 255, 16, 0, 0, 7, 7]) + pages[3][26:])}"
+            ),
             "corrupt_image",
             "quick_check",
         ),
+        ("{3: encode_page(3, 1, bytes([pages[3][16] ^ 1]) + pages[3][17:])}", "corrupt_image", "stale"),
         ("meta=None", "corrupt_image", "meta"),
         ("meta='{}'", "corrupt_image", "meta"),
         ("meta=meta.replace('\"generation\":', '\"generation\":1')", "corrupt_image", "meta"),
-        ("meta=encode_meta(replace(decode_meta(meta), format=2))", "unsupported_format", None),
+        ("meta=encode_meta(replace(decode_meta(meta), format=3))", "unsupported_format", None),
         (
-            "{1: encode_page(1, 1, pages[1][16:76] + (10**6).to_bytes(4, 'big') + pages[1][80:])}",
+            (
+                "meta=without_marks, pages="
+                "{1: encode_page(1, 1, pages[1][16:76] + (10**6).to_bytes(4, 'big') + pages[1][80:])}"
+            ),
             "schema_newer",
             None,
         ),
@@ -379,6 +386,7 @@ def test_a_damaged_image_is_refused_untouched_and_exportable(
         for number in range(30): await session.remember(f"fragment {{number}} " * 20)
         await memory.close()
         pages, meta, _ = await stored.stored(NAME)
+        without_marks = encode_meta(replace(decode_meta(meta), format=1, marks=None))
         await stored.change(NAME, {call})
         before = (await stored.stored(NAME))[:2]
         try:

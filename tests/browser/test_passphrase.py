@@ -547,3 +547,43 @@ def test_what_was_read_early_is_opened_and_checked_like_any_other(lab: Lab):
         """
     )
     assert found == [3, "corrupt_image", 3]
+
+
+def test_what_can_be_read_of_a_damaged_sealed_memory_is_saved_and_stays_sealed(lab: Lab):
+    """A page that does not open counts as missing; the rest comes back, sealed as before."""
+    found = lab.run(
+        """
+        from py_memory.browser import recover
+        memory, session = await filled(300)
+        await memory.close()
+        pages = (await stored.stored(NAME))[0]
+        bad = sorted(pages)[len(pages) // 2]
+        record = bytearray(pages[bad])
+        record[-1] ^= 1
+        await stored.change(NAME, pages={bad: bytes(record)})
+        refused = [await refusal(), ]
+        codes = []
+        for wrong in (NEW, None):
+            try: await recover(NAME, passphrase=wrong)
+            except PyMemoryError as error: codes.append(error.code)
+        before = await unfenced()
+        image, report = await recover(NAME, passphrase=OLD)
+        untouched = before == await unfenced()
+        await recover(NAME, passphrase=OLD, replace=True)
+        readable = [place for place, one in (await unfenced()).items() if b"fragment".hex() in str(one)]
+        again, session = await sealed()
+        count = again._owner._memory.database.row("SELECT count(*) FROM fragments")[0]
+        works = (await session.remember("one more")).content
+        await again.close()
+        answer([refused, codes, untouched, report["damage"], count, readable, works, await refusal()])
+        """
+    )
+    refused, codes, untouched, damage, count, readable, works, right = found
+    assert refused == [["corrupt_image", "seal"]]
+    assert codes == ["wrong_passphrase"] * 2
+    assert untouched
+    assert damage.get("hole") == 1
+    assert 200 <= count <= 300
+    assert readable == []
+    assert works == "one more"
+    assert right == ["ok", None]

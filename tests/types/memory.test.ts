@@ -5,6 +5,7 @@ import {
   PyMemoryError,
   exportRaw,
   openMemory,
+  recover,
   type CheckReport,
   type ErrorCode,
   type Found,
@@ -14,6 +15,7 @@ import {
   type Memory,
   type Metrics,
   type Page,
+  type RecoveryReport,
   type Selected,
   type Session,
   type Stage,
@@ -33,6 +35,7 @@ exact<any, number>(false);
 // What comes back.
 exact<ReturnType<typeof openMemory>, Promise<Memory>>(true);
 exact<ReturnType<typeof exportRaw>, Promise<Blob>>(true);
+exact<ReturnType<typeof recover>, Promise<{ image: Blob; report: RecoveryReport }>>(true);
 exact<Answer<Memory["startSession"]>, Session>(true);
 exact<Answer<Memory["search"]>, Hit[]>(true);
 exact<Answer<Memory["find"]>, Page<Found>>(true);
@@ -91,6 +94,11 @@ export async function used(bytes: Uint8Array, file: File): Promise<void> {
   await memory.changePassphrase({ passphrase: "old", newPassphrase: "new", timeoutMs: 10 });
   // @ts-expect-error which one?
   await memory.changePassphrase({ newPassphrase: "new" });
+  const { report } = await recover({ name: "agent_memory", replace: true });
+  is<boolean>(report.complete);
+  is<number | undefined>(report.tables["fragments"]?.lost);
+  // @ts-expect-error yes or no
+  await recover({ replace: "yes" });
 
   const off = memory.on("change", (change) => {
     is<string>(change.verb);

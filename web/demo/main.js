@@ -4,7 +4,7 @@ import { Agent } from "./agent.js";
 import * as chat from "./chat.js";
 import { Composer, preview } from "./composer.js";
 import * as data from "./data.js";
-import { source } from "./dialogs.js";
+import { confirmed, source } from "./dialogs.js";
 import { byId, el, fill, icon, placeIcons, size } from "./dom.js";
 import { attempt, done, explained, failed, quiet } from "./notices.js";
 import { showCounts, showFacts, showRecall, showStorage } from "./panel.js";
@@ -89,7 +89,27 @@ function broken(error) {
   byId("messages").hidden = true;
   byId("boot").classList.add("broken");
   const raw = UNREADABLE.has(code) && el("button", { type: "button", id: "raw", onclick: () => void attempt(takeRaw) }, t("notice.raw"));
-  byId("boot").append(el("div", { class: "failure", role: "alert" }, icon("warn"), el("p", {}, advice), el("p", { class: "soft" }, details), retry, raw));
+  const rescue = code === "corrupt_image" && el("button", { type: "button", id: "rescue", onclick: () => void attempt(rescued) }, t("recover.button"));
+  byId("boot").append(el("div", { class: "failure", role: "alert" }, icon("warn"), el("p", {}, advice), el("p", { class: "soft" }, details), retry, raw, rescue));
+}
+
+/** Look what can be read, show it, and replace what is stored on the person's word only. */
+async function rescued() {
+  const { recover } = /** @type {typeof import("../memory.js")} */ (await import(LIBRARY));
+  const button = /** @type {HTMLButtonElement} */ (byId("rescue"));
+  button.disabled = true;
+  try {
+    const { report } = await recover({ name: "agent_memory" });
+    const sum = (/** @type {"rows" | "lost" | "doubtful"} */ kind) =>
+      ["fragments", "intents"].reduce((total, table) => total + (report.tables[table]?.[kind] ?? 0), 0);
+    const text = t("recover.text", { read: sum("rows"), lost: sum("lost"), doubtful: sum("doubtful") });
+    if (!(await confirmed(t("recover.title"), text, t("recover.yes"), true))) return;
+    await recover({ name: "agent_memory", replace: true });
+    await open();
+    done(t("recover.done"));
+  } finally {
+    button.disabled = false;
+  }
 }
 
 async function takeRaw() {

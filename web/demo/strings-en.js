@@ -190,6 +190,11 @@ export const en = {
 
   "notice.retry": "Try again",
   "notice.raw": "Download what is stored",
+  "recover.button": "Recover what can be read",
+  "recover.title": "Replace the damaged memory?",
+  "recover.text": "{read} memories and facts can be read; {doubtful} of them stand in a damaged place and may be wrong. {lost} are known to be lost. Download what is stored first: what cannot be read is gone once it is replaced.",
+  "recover.yes": "Replace it",
+  "recover.done": "The memory was replaced by what could be read.",
   "notice.dismiss": "Dismiss",
   "notice.details": "Details",
 

@@ -190,6 +190,11 @@ export const zh = {
 
   "notice.retry": "重试",
   "notice.raw": "下载已存储的内容",
+  "recover.button": "恢复还能读取的内容",
+  "recover.title": "要替换已损坏的记忆吗？",
+  "recover.text": "还能读取 {read} 条记忆和事实，其中 {doubtful} 条位于损坏处，可能有误；已知丢失 {lost} 条。请先下载已存储的内容：替换之后，读不出的部分就不在了。",
+  "recover.yes": "替换",
+  "recover.done": "已用还能读取的内容替换了这份记忆。",
   "notice.dismiss": "关闭提示",
   "notice.details": "详情",
 
