@@ -116,6 +116,8 @@ export interface OpenOptions {
   timeZone?: string;
   /** `relaxed` acknowledges before the disk has it: faster, and the last writes can be lost with the power; `strict`. */
   durability?: "strict" | "relaxed";
+  /** `memory`: where the browser refuses storage, open a memory that ends with the page (`storage.mode` says so); none. */
+  fallback?: "memory";
   /** A fixed present in milliseconds since 1970, for tests and simulations. */
   clock?: number;
   /** The folder of our files; that of this module. */
@@ -174,6 +176,10 @@ export interface MemoryEvents {
   progress: { stage: Stage } & StageDetail;
   change: Change;
   storage: StorageState;
+  /** Another version of this code wants the memory: reload the page. `version` is that of the other, where known. */
+  outdated: { version: string | null };
+  /** Whether this page runs the memory itself or calls the page that does. */
+  owner: { role: "owner" | "follower" };
   /** The memory is closed: by `close()` (`closed`), or because its worker ended (`owner_lost`). */
   closed: { code: ErrorCode };
 }
@@ -525,6 +531,14 @@ export interface Memory {
    * ```
    */
   on<E extends keyof MemoryEvents>(event: E, listener: (data: MemoryEvents[E]) => void): () => void;
+
+  /**
+   * Ask the browser to keep the memory for good, best from a click of the person; some browsers ask in turn.
+   * ```js
+   * const { persisted } = await memory.persist();
+   * ```
+   */
+  persist(options?: CallOptions): Promise<StorageState>;
 
   /**
    * Start a session of a user, or resume the one under `sessionId`.

@@ -79,13 +79,15 @@ async function start(given) {
   const events = new Events();
   const memory = new Memory(given.name, channel, events);
   memory.storage = (await begin(channel, events, given, "open")).storage;
+  // A task later, when the caller has the memory and has said what it listens to.
+  if (memory.storage.mode === "memory") setTimeout(() => events.emit("storage", memory.storage));
   return memory;
 }
 
 /** Who wants to be told of what. */
 class Events {
   /** @type {Map<string, Set<Listener>>} */
-  #listeners = new Map(["progress", "change", "storage", "closed"].map((event) => [event, new Set()]));
+  #listeners = new Map(["progress", "change", "storage", "outdated", "owner", "closed"].map((event) => [event, new Set()]));
 
   /** @param {string} event @param {Listener} listener */
   on(event, listener) {
@@ -298,6 +300,12 @@ class Memory {
   /** @param {Options} [options] */
   reindex(options) {
     return this.#caller.call("reindex", options);
+  }
+
+  async persist() {
+    // Only a page can ask; older browsers have nothing to ask, and some refuse by an error.
+    if (this.storage.mode !== "memory") await navigator.storage?.persist?.().catch(() => false);
+    return await this.#caller.call("storage");
   }
 
   close() {

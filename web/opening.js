@@ -22,6 +22,7 @@ export function checked(options) {
     settings,
     timeZone = new Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC",
     durability = "strict",
+    fallback,
     clock,
     assetBase = new URL(".", folder()).href,
     timeoutMs = STAGE_LIMIT_MS,
@@ -34,6 +35,7 @@ export function checked(options) {
   if (!["strict", "relaxed"].includes(durability)) {
     throw invalid("'durability' is 'strict' or 'relaxed'.", "durability");
   }
+  if (fallback !== undefined && fallback !== "memory") throw invalid("'fallback' is 'memory', or it is left out.", "fallback");
   if (clock !== undefined && !Number.isSafeInteger(clock)) {
     throw invalid("'clock' is a fixed time in whole milliseconds since 1970.", "clock");
   }
@@ -48,7 +50,7 @@ export function checked(options) {
     throw invalid("'assetBase' is the address of the folder with our files.", "assetBase");
   }
   if (!base.endsWith("/")) base += "/";
-  const args = toWire({ name, settings, timeZone, durability, clock, assetBase: base });
+  const args = toWire({ name, settings, timeZone, durability, fallback, clock, assetBase: base });
   return { name, base, args, timeoutMs, onProgress };
 }
 

@@ -36,10 +36,14 @@ SESSION_VERBS = ("remember", "remember_many", "recall", "end")
 async def open_memory(name: str, **options: Any) -> "AsyncMemory":
     """Open the memory of a name in this browser, making it if there is none.
 
-    Options: settings, clock, time_zone, durability (`strict` or `relaxed`).
+    Options: settings, clock, time_zone, durability (`strict` or `relaxed`), fallback (`memory`: where
+    the browser refuses storage, a memory that ends with the page; `storage` says so).
+    With `existing=True` nothing is made where nothing is stored.
 
     Raises:
         AlreadyOpen: Another page owns the name.
+        StorageBlocked: The browser refuses storage (cause `refused`) and there is no fallback.
+        StorageLost: With `existing`, the stored memory has vanished.
         CorruptImage: The stored image is damaged; `export_raw` still gives its bytes.
     """
     from py_memory.browser.owner import Owner
@@ -96,6 +100,10 @@ class AsyncMemory:
         """Start a session of a user, or resume the one under `session_id`."""
         session = await self._owner.run(lambda memory: memory.start_session(user_id, **options))
         return AsyncSession(self._owner, session)
+
+    async def persist(self) -> dict[str, Any]:
+        """Ask the browser to keep the storage, which only a page can, and return the storage's state."""
+        return await self._owner.persist()
 
     async def close(self) -> None:
         """Let go of the memory; twice does nothing."""

@@ -18,13 +18,15 @@ from py_memory.browser.checksum import fast_chain
 from py_memory.browser.indexeddb import IndexedDBStore, database_name, estimate
 from py_memory.browser.locks import WebLock, require_secure_context
 from py_memory.browser.zones import intl_zones
-from py_memory.errors import Closed, InvalidArgument, QuotaExceeded
+from py_memory.errors import Closed, InvalidArgument, QuotaExceeded, StorageBlocked
 from py_memory.image.keeper import Keeper
+from py_memory.image.store import MemoryStore, Store
 from py_memory.memory import Memory
 from py_memory.times import Clock
 
 Result = TypeVar("Result")
 DURABILITIES = ("strict", "relaxed")
+FALLBACKS = (None, "memory")
 _ESTIMATE_SECONDS = 10.0
 
 
@@ -36,8 +38,9 @@ class Owner:
         self.name = name
         self._folder = tempfile.mkdtemp(prefix="py-memory-")
         self._lock = WebLock(database_name(name), self._stolen)
-        self._store = IndexedDBStore(name, durability=durability)
-        self._keeper = Keeper(os.path.join(self._folder, "image.db"), self._store, verify=fast_chain())
+        self._stored = IndexedDBStore(name, durability=durability)
+        self._in_memory = False
+        self._keeper = self._keeper_of(self._stored)
         self._turn = asyncio.Lock()
         self._memory: Memory | None = None
         self._taken_over = False
@@ -56,11 +59,16 @@ class Owner:
         clock: Clock | None = None,
         time_zone: str = "UTC",
         durability: str = "strict",
+        fallback: str | None = None,
+        existing: bool = False,
         early: Any = None,
     ) -> Self:
         """Take the name, read and check its image (or make a new one), and open the memory on it.
 
         `early` is a promise of what was read before: it counts if the record about it is the same.
+        With `fallback="memory"` a browser that refuses storage gets a memory that ends with the page;
+        `storage()` says so. With `existing` nothing is made where nothing is stored, and there is no
+        fallback: the caller knows that there was a memory.
 
         Raises:
             InvalidArgument: The name or an option is not usable.
@@ -69,16 +77,20 @@ class Owner:
             CorruptImage, UnsupportedFormat, SchemaNewer: The stored image cannot be used; it is left
                 as it is, and `raw_image` still gives its bytes.
             StorageBlocked, StorageLost, QuotaExceeded, Outdated: The storage cannot be used.
+            StorageLost: With `existing`, the stored memory has vanished (cause `vanished`).
         """
         boundary.identifier(name, "name")
         if durability not in DURABILITIES:
             message = "'durability' is 'strict' or 'relaxed'."
             raise InvalidArgument(message, option="durability")
+        if fallback not in FALLBACKS:
+            message = "'fallback' is 'memory', or it is left out."
+            raise InvalidArgument(message, option="fallback")
         require_secure_context()
         owner = cls(name, durability)
-        owner._store.early = early
+        owner._stored.early = early
         try:
-            await owner._open(settings, clock, time_zone)
+            await owner._open(settings, clock, time_zone, fallback=fallback, existing=existing)
         except BaseException:
             await owner._let_go()
             raise
@@ -94,12 +106,24 @@ class Owner:
     def storage(self) -> dict[str, Any]:
         """Return where the memory is kept: mode, persisted, usage and quota in bytes, generation."""
         return {
-            "mode": "persistent" if self._persisted else "best-effort",
+            "mode": self._mode(),
             "persisted": self._persisted,
             "usage": self._usage,
             "quota": self._quota,
             "generation": self._keeper.generation,
         }
+
+    async def refresh(self) -> dict[str, Any]:
+        """Ask the browser anew for room and persistence, and return the state of the storage."""
+        await self._estimate()
+        return self.storage()
+
+    async def persist(self) -> dict[str, Any]:
+        """Ask the browser to keep the storage, and return its state; in a worker there is nobody to ask."""
+        if not self._in_memory:
+            with suppress(JsException, AttributeError):
+                await js.navigator.storage.persist()
+        return await self.refresh()
 
     async def close(self) -> None:
         """Make durable what is left, and let go of lock, connection and files; twice does nothing."""
@@ -117,12 +141,29 @@ class Owner:
                     memory.database.close()
                 await self._let_go()
 
-    async def _open(self, settings: Mapping[str, Any] | None, clock: Clock | None, zone: str) -> None:
+    async def _open(
+        self,
+        settings: Mapping[str, Any] | None,
+        clock: Clock | None,
+        zone: str,
+        *,
+        fallback: str | None,
+        existing: bool,
+    ) -> None:
         await self._lock.take()
-        await self._store.open()
+        try:
+            await self._stored.open(create=not existing)
+        except StorageBlocked as exc:
+            if fallback is None or existing or exc.details.get("cause") != faults.REFUSED:
+                raise
+            store = MemoryStore()
+            await store.open()
+            self._in_memory = True
+            self._keeper = self._keeper_of(store)
         # Beside the reading: the browser answers both from another process.
         self._estimating = asyncio.ensure_future(self._estimate())
-        await self._keeper.load()
+        if not await self._keeper.load() and existing:
+            raise faults.vanished()
         memory = Memory.open(
             self._keeper.path,
             settings=settings,
@@ -176,14 +217,25 @@ class Owner:
 
     async def _estimate(self) -> None:
         self._estimated = time.monotonic()
+        if self._in_memory:
+            self._estimating = None
+            return
         self._usage, self._quota = await estimate()
         with suppress(JsException, AttributeError):
             self._persisted = bool(await js.navigator.storage.persisted())
         self._estimating = None
 
+    def _keeper_of(self, store: Store) -> Keeper:
+        return Keeper(os.path.join(self._folder, "image.db"), store, verify=fast_chain())
+
+    def _mode(self) -> str:
+        if self._in_memory:
+            return "memory"
+        return "persistent" if self._persisted else "best-effort"
+
     async def _let_go(self) -> None:
         try:
-            await self._store.close()
+            await self._stored.close()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
             await self._lock.release()

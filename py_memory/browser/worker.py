@@ -12,7 +12,7 @@ from py_memory.browser.raw import raw_image
 from py_memory.errors import AlreadyOpen, Closed
 from py_memory.memory import Memory
 
-_OPTIONS = ("settings", "time_zone", "durability")
+_OPTIONS = ("settings", "time_zone", "durability", "fallback")
 
 
 class Desk:
@@ -45,6 +45,8 @@ class Desk:
         if owner is None:
             message = "This memory is closed: open it again."
             raise Closed(message)
+        if method == "storage":
+            return json.dumps(await owner.refresh()), []
         if method == "close":
             self._owner = None
             await owner.close()
