@@ -737,10 +737,12 @@ def test_a_fault_that_passes_is_no_reason_for_the_fallback(lab: Lab):
     found = lab.run(
         """
         js.faults.unopenable = 1
-        answer([await outcome(open_memory(NAME, fallback="memory")), await outcome(open_memory(NAME))])
+        code = await outcome(open_memory(NAME, fallback="memory"))
+        memory = await open_memory(NAME, fallback="memory")
+        answer([code, memory.storage["mode"] != "memory"])
         """
     )
-    assert found == ["storage_lost", "already_open"] or found == ["storage_lost", "ok"]
+    assert found == ["storage_lost", True]
 
 
 @pytest.mark.parametrize("gone", ["never made", "deleted", "image dropped"])
@@ -806,9 +808,7 @@ def test_a_real_quota_met_by_a_large_write_undoes_all_of_it(
         lab.run(NO_STORAGE)
         lab.run(
             """
-            import random
-            words = random.Random(7)
-            rows = [{"content": "%0200x" % words.getrandbits(800)} for _ in range(4_000)]
+            rows = [{"content": f"{number} " + "window seat " * 330} for number in range(500)]
             hide(True)
             source = await open_memory("source", fallback="memory")
             await (await source.start_session("u_1", session_id="s_2")).remember_many(rows)

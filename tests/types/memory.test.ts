@@ -75,6 +75,9 @@ export async function used(bytes: Uint8Array, file: File): Promise<void> {
   await openMemory({ nmae: "x" });
   // @ts-expect-error a wrong value
   await openMemory({ durability: "eventual" });
+  await openMemory({ fallback: "memory" });
+  // @ts-expect-error there is no other fallback
+  await openMemory({ fallback: "disk" });
   // @ts-expect-error the clock is a fixed time
   await openMemory({ clock: () => 0 });
   // @ts-expect-error snake_case belongs to Python
