@@ -228,9 +228,9 @@ def test_keeping_data_and_storage_state(visit: Visit) -> None:
     ann.behaved()
 
 
-def test_a_page_without_storage_says_that_nothing_is_kept(visit: Visit, site: StaticServer) -> None:
-    worker = site.root / "py-memory" / "worker.js"
-    site.overrides["/py-memory/worker.js"] = Override(
+def test_a_page_without_storage_says_that_nothing_is_kept(visit: Visit, strict_site: StaticServer) -> None:
+    worker = strict_site.root / "py-memory" / "worker.js"
+    strict_site.overrides["/py-memory/worker.js"] = Override(
         body=worker.read_bytes()
         + b"\nObject.defineProperty(globalThis, 'indexedDB', { value: undefined, configurable: true });\n",
         content_type="text/javascript",
