@@ -774,7 +774,7 @@ def test_who_knows_of_a_memory_does_not_make_an_empty_one(lab: Lab, gone: str):
     assert found == [["storage_lost", "vanished"], gone == "image dropped"]
 
 
-@pytest.mark.parametrize("way", ["import_json", "remember_many", "import_image", "vacuum"])
+@pytest.mark.parametrize("way", ["import_json", "remember_many"])
 def test_a_real_quota_met_by_a_large_write_undoes_all_of_it(
     project: Project, dist: Path, playwright: Playwright, way: str
 ):
