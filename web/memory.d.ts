@@ -121,6 +121,8 @@ export interface OpenOptions {
    * converted, a sealed one opens with its own only. Lost, nothing opens the memory.
    */
   passphrase?: string;
+  /** `memory`: where the browser refuses storage, open a memory that ends with the page (`storage.mode` says so); none. */
+  fallback?: "memory";
   /** A fixed present in milliseconds since 1970, for tests and simulations. */
   clock?: number;
   /** The folder of our files; that of this module. */
@@ -580,6 +582,14 @@ export interface Memory {
    * ```
    */
   on<E extends keyof MemoryEvents>(event: E, listener: (data: MemoryEvents[E]) => void): () => void;
+
+  /**
+   * Ask the browser to keep the memory for good, best from a click of the person; some browsers ask in turn.
+   * ```js
+   * const { persisted } = await memory.persist();
+   * ```
+   */
+  persist(options?: CallOptions): Promise<StorageState>;
 
   /**
    * Start a session of a user, or resume the one under `sessionId`.

@@ -84,6 +84,8 @@ async function start(given) {
   const tab = new Tab(given, events);
   const memory = new Memory(given.name, tab, events);
   memory.storage = await tab.open();
+  // A task later, when the caller has the memory and has said what it listens to.
+  if (memory.storage.mode === "memory") setTimeout(() => events.emit("storage", memory.storage));
   return memory;
 }
 
@@ -289,6 +291,12 @@ class Memory {
     const records = await rewrapped(this.name, passphrase, newPassphrase);
     await this.#caller.call("change_key", rest, records);
     this.#tab.passphrase = /** @type {string} */ (newPassphrase);
+  }
+
+  async persist() {
+    // Only a page can ask; older browsers have nothing to ask, and some refuse by an error.
+    if (this.storage.mode !== "memory") await navigator.storage?.persist?.().catch(() => false);
+    return await this.#caller.call("storage");
   }
 
   close() {

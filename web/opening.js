@@ -34,6 +34,7 @@ export function checked(options) {
     timeZone = new Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC",
     durability = "strict",
     passphrase,
+    fallback,
     clock,
     assetBase = new URL(".", folder()).href,
     timeoutMs = STAGE_LIMIT_MS,
@@ -47,6 +48,7 @@ export function checked(options) {
     throw invalid("'durability' is 'strict' or 'relaxed'.", "durability");
   }
   if (passphrase !== undefined) checkedPassphrase(passphrase, "passphrase");
+  if (fallback !== undefined && fallback !== "memory") throw invalid("'fallback' is 'memory', or it is left out.", "fallback");
   if (clock !== undefined && !Number.isSafeInteger(clock)) {
     throw invalid("'clock' is a fixed time in whole milliseconds since 1970.", "clock");
   }
@@ -61,7 +63,7 @@ export function checked(options) {
     throw invalid("'assetBase' is the address of the folder with our files.", "assetBase");
   }
   if (!base.endsWith("/")) base += "/";
-  const args = toWire({ name, settings, timeZone, durability, passphrase, clock, assetBase: base });
+  const args = toWire({ name, settings, timeZone, durability, passphrase, fallback, clock, assetBase: base });
   return { name, base, args, timeoutMs, onProgress };
 }
 

@@ -37,11 +37,15 @@ async def open_memory(name: str, **options: Any) -> "AsyncMemory":
     """Open the memory of a name in this browser, making it if there is none.
 
     Options: settings, clock, time_zone, durability (`strict` or `relaxed`), passphrase (which needs
-    web/sealing.js to be imported before, where Python runs).
+    web/sealing.js to be imported before, where Python runs), fallback (`memory`: where the browser
+    refuses storage, a memory that ends with the page; `storage` says so).
+    With `existing=True` nothing is made where nothing is stored.
 
     Raises:
         AlreadyOpen: Another page owns the name.
         WrongPassphrase: The stored image is sealed, and not with this passphrase.
+        StorageBlocked: The browser refuses storage (cause `refused`) and there is no fallback.
+        StorageLost: With `existing`, the stored memory has vanished.
         CorruptImage: The stored image is damaged; `export_raw` still gives its bytes.
     """
     from py_memory.browser.owner import Owner
@@ -127,6 +131,10 @@ class AsyncMemory:
             Unsupported: The memory has no passphrase.
         """
         await self._owner.change_passphrase(passphrase, new_passphrase)
+
+    async def persist(self) -> dict[str, Any]:
+        """Ask the browser to keep the storage, which only a page can, and return the storage's state."""
+        return await self._owner.persist()
 
     async def close(self) -> None:
         """Let go of the memory; twice does nothing."""

@@ -54,15 +54,15 @@ class IndexedDBStore:
         self._watched: tuple[asyncio.Future[str], float] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    async def open(self) -> None:
-        """Connect, make the database if there is none, and raise the epoch.
+    async def open(self, *, create: bool = True) -> None:
+        """Connect, make the database if there is none and `create` allows it, and raise the epoch.
 
         Raises:
             StorageBlocked: Something else holds the storage, or the browser refuses it.
             Outdated: A newer version of this code made it.
-            StorageLost: The browser cannot open it.
+            StorageLost: The browser cannot open it, or there is none and `create` forbids to make it.
         """
-        await self._connect(create=True)
+        await self._connect(create=create)
         await self._raise_epoch()
 
     async def reconnect(self) -> None:
@@ -316,7 +316,7 @@ class Opening:
         factory = getattr(js, "indexedDB", None)
         if not factory:
             self._proxy.destroy()
-            raise faults.blocked("this browser has no IndexedDB here")
+            raise faults.refused("this browser has no IndexedDB here")
         try:
             arguments = (self._name,) if self._version is None else (self._name, self._version)
             request = self._request = factory.open(*arguments)

@@ -12,7 +12,7 @@ from py_memory.browser.raw import raw_image
 from py_memory.browser.rescuing import recovered, to_json
 from py_memory.errors import AlreadyOpen, Closed, InvalidArgument
 
-_OPTIONS = ("settings", "time_zone", "durability", "held", "passphrase")
+_OPTIONS = ("settings", "time_zone", "durability", "passphrase", "fallback", "held", "existing")
 
 
 class Desk:
@@ -65,6 +65,8 @@ class Desk:
         if owner is None:
             message = "This memory is closed: open it again."
             raise Closed(message)
+        if method == "storage":
+            return wire.Answer(json.dumps(await owner.refresh()), [])
         if method == "close":
             self._owner = None
             await owner.close()

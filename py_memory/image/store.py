@@ -1,4 +1,4 @@
-"""Where the pages of an image are kept: the port, and a store in memory for tests."""
+"""Where the pages of an image are kept: the port, and a store in memory."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -81,7 +81,7 @@ class Shelf:
 
 
 class MemoryStore:
-    """A store in a dictionary that fails on request.
+    """A store in a dictionary, for a page that gets no other; for tests it fails on request.
 
     `abort` holds errors for coming writes; `lose_before` and `lose_after` count writes that lose the
     connection before or after they are kept, `down` attempts to connect that fail.

@@ -257,3 +257,21 @@ def test_keeping_data_and_storage_state(visit: Visit) -> None:
     ann.page.click("#keep")
     expect(ann.page.locator("#keep-answer")).to_contain_text(re.compile("promise"))
     ann.behaved()
+
+
+def test_a_page_without_storage_says_that_nothing_is_kept(visit: Visit, strict_site: StaticServer) -> None:
+    worker = strict_site.root / "py-memory" / "worker.js"
+    strict_site.overrides["/py-memory/worker.js"] = Override(
+        body=worker.read_bytes()
+        + b"\nObject.defineProperty(globalThis, 'indexedDB', { value: undefined, configurable: true });\n",
+        content_type="text/javascript",
+    )
+    ann = visit()
+    banner = ann.page.locator("#unkept")
+    expect(banner).to_be_visible()
+    expect(banner).to_contain_text("Export a copy")
+    ann.say("My name is Ann")
+    expect(banner).to_be_visible()
+    expect(ann.page.locator("#storage")).to_contain_text("only while this page is open")
+    ann.page.click("#language-zh")
+    expect(banner).to_contain_text("导出")

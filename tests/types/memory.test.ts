@@ -82,6 +82,9 @@ export async function used(bytes: Uint8Array, file: File): Promise<void> {
   await openMemory({ durability: "eventual" });
   // @ts-expect-error a passphrase is a text
   await openMemory({ passphrase: bytes });
+  await openMemory({ fallback: "memory" });
+  // @ts-expect-error there is no other fallback
+  await openMemory({ fallback: "disk" });
   // @ts-expect-error the clock is a fixed time
   await openMemory({ clock: () => 0 });
   // @ts-expect-error snake_case belongs to Python

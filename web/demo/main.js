@@ -6,7 +6,7 @@ import { Composer, preview } from "./composer.js";
 import * as data from "./data.js";
 import { confirmed, source } from "./dialogs.js";
 import { byId, el, fill, icon, placeIcons, size } from "./dom.js";
-import { attempt, done, explained, failed, quiet } from "./notices.js";
+import { attempt, done, explained, failed, offer, quiet } from "./notices.js";
 import { showCounts, showFacts, showRecall, showStorage } from "./panel.js";
 import { kept, keepFor, language, preferred, t, use } from "./strings.js";
 import { Timeline } from "./timeline.js";
@@ -67,9 +67,11 @@ async function open() {
   progress("worker");
   try {
     const { openMemory } = /** @type {typeof import("../memory.js")} */ (await import(LIBRARY));
-    memory = await openMemory({ name: "agent_memory", onProgress: progress });
-    memory.on("storage", showStorage);
-    memory.on("closed", ({ code }) => code !== "closed" && lost(code));
+    memory = await openMemory({ name: "agent_memory", fallback: "memory", onProgress: progress });
+    memory.on("storage", stored);
+    memory.on("outdated", reload);
+    stored(memory.storage);
+    memory.on("closed", ({ code }) => code !== "closed" && code !== "outdated" && lost(code));
     agent = new Agent(memory);
     timeline = new Timeline(memory, { open: (fragment) => openSource(fragment.id, fragment.happenedAt), forget, attempt });
     data.connect(page(memory));
@@ -115,6 +117,18 @@ async function rescued() {
 async function takeRaw() {
   const { exportRaw } = /** @type {typeof import("../memory.js")} */ (await import(LIBRARY));
   data.save(await exportRaw({ name: "agent_memory" }), "agent_memory-raw.sqlite3");
+}
+
+/** @param {import("../memory.js").StorageState} storage */
+function stored(storage) {
+  showStorage(storage);
+  byId("unkept").hidden = storage.mode !== "memory";
+}
+
+/** Another version of this page wants the memory: only a reload brings this one back. */
+function reload() {
+  ready(false);
+  offer(t("notice.outdated"), { label: t("notice.reload"), run: () => location.reload() });
 }
 
 /** @param {string} code */
