@@ -13,6 +13,8 @@ import { Calls } from "./calls.js";
 import { Host } from "./host.js";
 import { NameLock } from "./lock.js";
 import { begin, lost } from "./opening.js";
+import { checkPassphrase } from "./passphrase.js";
+import { alreadyOpen, closed, heldUp, outdated, plain, vanished } from "./reasons.js";
 import { Args, SCHEMA, WIRE, fromWire, lockName, noticeOf } from "./protocol.js";
 
 /**
@@ -59,6 +61,9 @@ export class Tab {
   #tick;
   /** @type {{resolve: (storage: StorageState) => void, reject: (error: unknown) => void} | undefined} */
   #opening;
+  /** Whether this tab may use what another one opened. */
+  #admitted = false;
+  #admitting = false;
   /** There is a tab with a newer version of this code. */
   #outdated = false;
   /** @type {Promise<void> | undefined} */
@@ -82,6 +87,11 @@ export class Tab {
   /** Where calls are made. */
   get calls() {
     return this.#calls;
+  }
+
+  /** The passphrase with which this tab opens the memory if it has to. @param {string} passphrase */
+  set passphrase(passphrase) {
+    this.#given.args.passphrase = passphrase;
   }
 
   /** @returns {Promise<StorageState>} fulfils when somebody answers calls */
@@ -211,6 +221,10 @@ export class Tab {
     if (term < this.#term) return;
     this.#quiet = 0;
     if (server === this.#server && this.#role === "follower") return;
+    if (this.#opening && !this.#admitted) {
+      void this.#admit(fromWire(storage));
+      return;
+    }
     this.#know(server, term, born, fromWire(storage));
     const { client } = this.#calls;
     this.#calls.attach({
@@ -218,6 +232,24 @@ export class Tab {
       cancel: (id) => this.#say({ kind: "cancel", server, cancel: id, from: client }),
     });
     this.#listen();
+  }
+
+  /** Whoever may use what another tab has opened knows its passphrase; then ask the owner again. @param {StorageState} storage */
+  async #admit({ mode }) {
+    if (this.#admitting) return;
+    this.#admitting = true;
+    const { name, args } = this.#given;
+    const passphrase = /** @type {string | undefined} */ (args.passphrase);
+    try {
+      const sealed = mode !== "memory" && (await checkPassphrase(name, passphrase));
+      if (passphrase !== undefined && !sealed) throw plain();
+      this.#admitted = true;
+      this.#say({ kind: "who" });
+    } catch (error) {
+      if (this.#opening) this.#fail(errorOf(error));
+    } finally {
+      this.#admitting = false;
+    }
   }
 
   /** The owner that was known is no more; another one is about to be. */
@@ -317,7 +349,7 @@ export class Tab {
   #older() {
     if (this.#outdated || this.#role === "ended") return;
     this.#outdated = true;
-    const error = new PyMemoryError("outdated", "Another tab has a newer version of py-memory: reload this page.");
+    const error = outdated();
     if (this.#opening) {
       this.#fail(error);
       return;
@@ -350,34 +382,6 @@ export class Tab {
   #say(word) {
     this.#channel?.postMessage({ ...word, wire: WIRE, schema: SCHEMA });
   }
-}
-
-/** @param {PyMemoryError} [error] what ended it, when it was not closed by its user */
-function closed(error) {
-  const why = error ? { reason: error.code } : {};
-  return new PyMemoryError("closed", "The memory is closed; call openMemory to open it again.", why);
-}
-
-function alreadyOpen() {
-  return new PyMemoryError(
-    "already_open",
-    "This memory is open in another tab or page, which does not share it: close it there, or use it there, and open it again.",
-  );
-}
-
-function heldUp() {
-  return new PyMemoryError(
-    "storage_blocked",
-    "The browser's storage is held up by a tab that was stopped in the middle of a write; a write that was called may still happen. Close that tab, or wait; then look, and repeat.",
-  );
-}
-
-function vanished() {
-  return new PyMemoryError(
-    "storage_lost",
-    "The stored memory has vanished: the site's data was cleared, or another page deleted it. Open the memory again to start a new one.",
-    { cause: "vanished" },
-  );
 }
 
 /** @template T @param {Promise<T>} promise @param {number} limit @param {PyMemoryError} late @returns {Promise<T>} */

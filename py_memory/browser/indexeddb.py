@@ -6,7 +6,8 @@ whole transaction, however late a frozen owner comes back.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -15,13 +16,11 @@ from pyodide.ffi import JsException, create_proxy, to_js
 
 from py_memory.browser import faults
 from py_memory.browser.events import Events
-from py_memory.database import PAGE_SIZE
 from py_memory.errors import CorruptImage, Internal, OwnerLost
-from py_memory.image.form import PAGE_HEADER_BYTES, Bytes
-from py_memory.image.store import BATCH, OutcomeUnknown
+from py_memory.image.form import Bytes
+from py_memory.image.store import BATCH, OutcomeUnknown, cut
 
 VERSION = 1
-RECORD_BYTES = PAGE_HEADER_BYTES + PAGE_SIZE
 STORES = ("pages", "meta", "fence")
 OPEN_SECONDS = 10.0
 BLOCKED_SECONDS = 2.0
@@ -59,15 +58,15 @@ class IndexedDBStore:
         self._watched: tuple[asyncio.Future[str], float] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    async def open(self) -> None:
-        """Connect, make the database if there is none, and raise the epoch.
+    async def open(self, *, create: bool = True) -> None:
+        """Connect, make the database if there is none and `create` allows it, and raise the epoch.
 
         Raises:
             StorageBlocked: Something else holds the storage, or the browser refuses it.
             Outdated: A newer version of this code made it.
-            StorageLost: The browser cannot open it.
+            StorageLost: The browser cannot open it, or there is none and `create` forbids to make it.
         """
-        await self._connect(create=True)
+        await self._connect(create=create)
         if IndexedDBStore._explicit is None:
             IndexedDBStore._explicit = await self._commits_whole()
         await self._raise_epoch()
@@ -79,19 +78,35 @@ class IndexedDBStore:
 
     async def meta(self) -> object:
         """Return the record about the image, or `None`."""
-        self._meta = await self._ask(self._transaction("meta").objectStore("meta").get("image"))
+        self._meta = await self.get("image")
         return self._meta
+
+    async def get(self, key: str) -> Any:
+        """Return one record beside the pages, or `None`."""
+        return await self._ask(self._transaction("meta").objectStore("meta").get(key))
+
+    async def all_of(self, prefix: str) -> Sequence[Any]:
+        """Return the records beside the pages whose keys are a prefix, a colon, and more."""
+        wanted = js.IDBKeyRange.bound(f"{prefix}:", f"{prefix};", False, True)
+        return list(await self._ask(self._transaction("meta").objectStore("meta").getAll(wanted)))
 
     async def count(self) -> int:
         """Return how many page records there are."""
         return int(await self._ask(self._transaction("pages").objectStore("pages").count()))
 
     async def read(self, count: int) -> AsyncIterator[Sequence[Bytes]]:
-        """Give the records in batches; all are asked for at once, and each is let go when it is taken."""
+        """Give the records in batches."""
+        async for batch in self.batches(count):
+            yield bytes_of_all(batch) if js.Array.isArray(batch) else cut(batch.to_bytes())
+
+    async def batches(self, count: int) -> AsyncIterator[Any]:
+        """Give the records as JavaScript has them: arrays of them, or several in one piece.
+
+        All are asked for at once, and each batch is let go when it is taken.
+        """
         early = await self._read_early()
         while early is not None and early.length:
-            batch = early.shift()
-            yield _bytes_of_all(batch) if js.Array.isArray(batch) else _cut(batch)
+            yield early.shift()
         if early is not None:
             return
         pages = self._transaction("pages").objectStore("pages")
@@ -105,7 +120,7 @@ class IndexedDBStore:
             request, future = asked.pop()
             if await _bounded(future) == "error":
                 raise faults.lost(faults.name_of(request.error))
-            yield _bytes_of_all(request.result)
+            yield request.result
 
     async def _read_early(self) -> Any:
         """Return what was read before this store was opened, if nothing has been written since."""
@@ -117,26 +132,30 @@ class IndexedDBStore:
         except (TimeoutError, JsException):
             return None
         # Every write changes the record about the image, its generation at least.
-        same = found and isinstance(self._meta, str) and found.meta == self._meta
+        same = found and self._meta is not None and _plain(found.meta) == _plain(self._meta)
         return found.batches if same else None
 
     async def put(self, records: Iterable[tuple[int, bytes]], meta: str, end: int | None) -> None:
         """Keep records and the record about the image in one transaction; return at `complete`."""
         # Made ready before: who is stopped while a transaction is open holds up everybody else.
         ready = list(_ready(records))
+        await self.write(partial(_fill, ready), lambda about: about.put(meta, "image"), end)
+
+    async def write(
+        self, pages: Callable[[Any], None], beside: Callable[[Any], None], end: int | None
+    ) -> None:
+        """Let both object stores be filled in one transaction; drop the pages beyond `end`."""
         transaction = self._transaction(self._stores, "readwrite", self._durability)
         done = self._heard().first(transaction, "complete", "abort")
         try:
             fence = transaction.objectStore("fence")
             fence.add(0, self.epoch)
             fence.delete(self.epoch)
-            pages = transaction.objectStore("pages")
-            for batch in ready:
-                # The browser walks the Map and calls put(value, key): from Python it takes twice as long.
-                batch.forEach(pages.put, pages)
+            store = transaction.objectStore("pages")
+            pages(store)
             if end is not None:
-                pages.delete(js.IDBKeyRange.lowerBound(end, True))
-            transaction.objectStore("meta").put(meta, "image")
+                store.delete(js.IDBKeyRange.lowerBound(end, True))
+            beside(transaction.objectStore("meta"))
             self._commit(transaction)
         except BaseException as exc:
             _abort(transaction)
@@ -323,7 +342,7 @@ class Opening:
         factory = getattr(js, "indexedDB", None)
         if not factory:
             self._proxy.destroy()
-            raise faults.blocked("this browser has no IndexedDB here")
+            raise faults.refused("this browser has no IndexedDB here")
         try:
             arguments = (self._name,) if self._version is None else (self._name, self._version)
             request = self._request = factory.open(*arguments)
@@ -389,6 +408,12 @@ async def _bounded(future: "asyncio.Future[str]") -> str:
     return future.result()
 
 
+def _fill(ready: list[Any], pages: Any) -> None:
+    """Issue the puts: the browser walks a Map and calls `put(value, key)`; Python takes twice as long."""
+    for batch in ready:
+        batch.forEach(pages.put, pages)
+
+
 def _ready(records: Iterable[tuple[int, bytes]]) -> Iterator[Any]:
     """Give JavaScript Maps of number to record.
 
@@ -404,7 +429,7 @@ def _ready(records: Iterable[tuple[int, bytes]]) -> Iterator[Any]:
         yield values
 
 
-def _bytes_of_all(records: Any) -> list[bytes]:
+def bytes_of_all(records: Any) -> list[bytes]:
     """Return the records' bytes; what is no byte array counts as empty, and fails its check."""
     try:
         return [record.to_bytes() for record in records]
@@ -412,10 +437,9 @@ def _bytes_of_all(records: Any) -> list[bytes]:
         return [record.to_bytes() if hasattr(record, "to_bytes") else b"" for record in records]
 
 
-def _cut(whole: Any) -> list[memoryview]:
-    """Return the records of a portion that came in one piece."""
-    view = memoryview(whole.to_bytes())
-    return [view[start : start + RECORD_BYTES] for start in range(0, len(view), RECORD_BYTES)]
+def _plain(record: Any) -> object:
+    """Return a record beside the pages in a form that can be compared."""
+    return record.to_bytes() if hasattr(record, "to_bytes") else record
 
 
 def _abort(transaction: Any) -> bool:

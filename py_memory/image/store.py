@@ -1,14 +1,24 @@
-"""Where the pages of an image are kept: the port, and a store in memory for tests."""
+"""Where the pages of an image are kept: the port, and a store in memory."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from py_memory.database import PAGE_SIZE
 from py_memory.errors import OwnerLost, StorageLost
-from py_memory.image.form import Bytes
+from py_memory.image.form import PAGE_HEADER_BYTES, Bytes
 
 BATCH = 1_024
 """Records are read in batches of this many (4 MiB of pages)."""
+
+RECORD_BYTES = PAGE_HEADER_BYTES + PAGE_SIZE
+"""The length of a page's record."""
+
+
+def cut(whole: Bytes) -> list[memoryview]:
+    """Return the records of a batch that came in one piece."""
+    view = memoryview(whole)
+    return [view[start : start + RECORD_BYTES] for start in range(0, len(view), RECORD_BYTES)]
 
 
 class OutcomeUnknown(Exception):
@@ -71,7 +81,7 @@ class Shelf:
 
 
 class MemoryStore:
-    """A store in a dictionary that fails on request.
+    """A store in a dictionary, for a page that gets no other; for tests it fails on request.
 
     `abort` holds errors for coming writes; `lose_before` and `lose_after` count writes that lose the
     connection before or after they are kept, `down` attempts to connect that fail.

@@ -290,6 +290,19 @@ def bench_opening(bench: Bench, report: Report, size: int, times: int) -> None:
     )
 
 
+def bench_sealing(bench: Bench, report: Report, rows: int, rounds: int, count: int, size: int) -> None:
+    written = bench.run("sealing", size=rows, rounds=rounds, count=count)
+    opened = bench.run("unsealing", size=size, rounds=3 if rounds < 100 else 7)
+    for what, (plain, sealed) in (
+        (f"durable remember at {rows:,} fragments, with a passphrase against without", written["single"]),
+        (f"rememberMany of {count:,}, likewise", written["bulk"]),
+        (f"boot and an image of {opened['bytes'] / 1e6:.0f} MB, likewise", opened["times"]),
+    ):
+        ratio = p50(sealed) / p50(plain)
+        times = " against ".join(f"{p50(one):,.{1 if p50(one) < 100 else 0}f}" for one in (sealed, plain))
+        report.add(what, f"{times} ms, {ratio:.2f} ×")
+
+
 def machine() -> str:
     """Say on what this was measured."""
     model = platform.processor() or platform.machine()
@@ -327,6 +340,14 @@ def main() -> int:
         bench_boot(bench, report, large, 1 if quick else 7)
         bench_bulk(bench, report, 1_000 if quick else 10_000)
         bench_opening(bench, report, 4_000 if quick else 92_000, 1 if quick else 5)
+        bench_sealing(
+            bench,
+            report,
+            rows=500 if quick else 1_000,
+            rounds=20 if quick else 200,
+            count=1_000 if quick else 10_000,
+            size=4_000 if quick else 34_000,
+        )
         bench_memory(bench, report, 100 if quick else 1_000)
         bench_soak(bench, report, 500 if quick else 100_000)
         context.close()

@@ -288,7 +288,8 @@ def test_each_file_is_asked_for_once(scripted: StaticServer, page: Any) -> None:
     assert "storage" in page.evaluate(TRY, {})
     asked = Counter(path.removeprefix(ROOT) for path in scripted.requests if path.startswith(ROOT))
     twice = {path for path, count in asked.items() if count > 1}
-    assert twice <= {"errors.js", "protocol.js"}, "the page and the worker each load these two"
+    both = {"errors.js", "passphrase.js", "protocol.js"}
+    assert twice <= both, "the page and the worker each load these three"
     assert max(asked.values()) == 2
     assert {WASM, STDLIB, LOCK, ASM} <= asked.keys()
 

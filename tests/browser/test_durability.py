@@ -383,16 +383,23 @@ def test_without_locks_there_is_no_second_writer(lab: Lab, request: pytest.Fixtu
         ("{2: encode_page(2, 10**6, pages[2][16:])}", "corrupt_image", "generation"),
         ("{1: encode_page(1, 1, b'nonsense' + pages[1][24:])}", "corrupt_image", "header"),
         (
-            "{3: encode_page(3, 1, bytes([13, 0, 0, 255, 255, 16, 0, 0, 7, 7]) + pages[3][26:])}",
+            (
+                "meta=without_marks, pages="
+                "{3: encode_page(3, 1, bytes([13, 0, 0, 255, 255, 16, 0, 0, 7, 7]) + pages[3][26:])}"
+            ),
             "corrupt_image",
             "quick_check",
         ),
+        ("{3: encode_page(3, 1, bytes([pages[3][16] ^ 1]) + pages[3][17:])}", "corrupt_image", "stale"),
         ("meta=None", "corrupt_image", "meta"),
         ("meta='{}'", "corrupt_image", "meta"),
         ("meta=meta.replace('\"generation\":', '\"generation\":1')", "corrupt_image", "meta"),
-        ("meta=encode_meta(replace(decode_meta(meta), format=2))", "unsupported_format", None),
+        ("meta=encode_meta(replace(decode_meta(meta), format=3))", "unsupported_format", None),
         (
-            "{1: encode_page(1, 1, pages[1][16:76] + (10**6).to_bytes(4, 'big') + pages[1][80:])}",
+            (
+                "meta=without_marks, pages="
+                "{1: encode_page(1, 1, pages[1][16:76] + (10**6).to_bytes(4, 'big') + pages[1][80:])}"
+            ),
             "schema_newer",
             None,
         ),
@@ -410,6 +417,7 @@ def test_a_damaged_image_is_refused_untouched_and_exportable(
         for number in range(30): await session.remember(f"fragment {{number}} " * 20)
         await memory.close()
         pages, meta, _ = await stored.stored(NAME)
+        without_marks = encode_meta(replace(decode_meta(meta), format=1, marks=None))
         await stored.change(NAME, {call})
         before = (await stored.stored(NAME))[:2]
         try:
@@ -716,3 +724,150 @@ def test_the_zones_are_those_of_the_zone_database(lab: Lab):
         moments=moments,
     )
     assert found == [[system_zones(zone, at) for zone in zones for at in moments], True, True]
+
+
+NO_STORAGE = """
+def hide(on):
+    options = {"value": None, "configurable": True, "writable": True}
+    given = to_js(options, dict_converter=js.Object.fromEntries)
+    if on:
+        js.Object.defineProperty(js.globalThis, "indexedDB", given)
+    else:
+        js.Reflect.deleteProperty(js.globalThis, "indexedDB")
+"""
+
+
+def test_without_storage_only_the_option_opens_a_memory_that_ends_with_the_page(
+    lab: Lab, request: pytest.FixtureRequest
+):
+    other = another(lab, request)
+    other.run(NO_STORAGE)
+    found = other.run(
+        """
+        hide(True)
+        refused = await outcome(open_memory(NAME))
+        known = await outcome(open_memory(NAME, fallback="memory", existing=True))
+        memory = await open_memory(NAME, fallback="memory")
+        session = await memory.start_session("u_1")
+        await session.remember("机票")
+        hits = [hit.fragment.content for hit in await session.recall("机票")]
+        state = await memory.persist()
+        await memory.close()
+        again = await open_memory(NAME, fallback="memory")
+        left = await fragments(again)
+        await again.close()
+        answer([refused, known, hits, state["mode"], state["persisted"], left])
+        """
+    )
+    assert found == ["storage_blocked", "storage_blocked", ["机票"], "memory", False, []]
+
+
+def test_with_storage_the_fallback_is_not_taken(lab: Lab):
+    found = lab.run(
+        """
+        memory = await open_memory(NAME, fallback="memory")
+        answer([memory.storage["mode"], await outcome(open_memory(NAME + "x", fallback="disk"))])
+        """
+    )
+    assert found[0] in {"best-effort", "persistent"}
+    assert found[1] == "invalid_argument"
+
+
+def test_a_fault_that_passes_is_no_reason_for_the_fallback(lab: Lab):
+    found = lab.run(
+        """
+        js.faults.unopenable = 1
+        code = await outcome(open_memory(NAME, fallback="memory"))
+        memory = await open_memory(NAME, fallback="memory")
+        answer([code, memory.storage["mode"] != "memory"])
+        """
+    )
+    assert found == ["storage_lost", True]
+
+
+@pytest.mark.parametrize("gone", ["never made", "deleted", "image dropped"])
+def test_who_knows_of_a_memory_does_not_make_an_empty_one(lab: Lab, gone: str):
+    found = lab.run(
+        """
+        if gone != "never made":
+            memory, session = await started()
+            await session.remember("kept")
+            await memory.close()
+            memory = await open_memory(NAME, existing=True)
+            assert await fragments(memory) == ["kept"]
+            await memory.close()
+        if gone == "deleted":
+            await stored._heard(js.indexedDB.deleteDatabase(f"py-memory:{NAME}"), "success")
+        if gone == "image dropped":
+            pages, _, _ = await stored.stored(NAME)
+            await stored.change(NAME, pages=dict.fromkeys(pages), meta=None)
+        try:
+            await open_memory(NAME, existing=True)
+            code = "ok"
+        except PyMemoryError as error:
+            code = [error.code, error.details.get("cause")]
+        made = f"py-memory:{NAME}" in [entry.name for entry in await js.indexedDB.databases()]
+        answer([code, made])
+        """,
+        gone=gone,
+    )
+    assert found == [["storage_lost", "vanished"], gone == "image dropped"]
+
+
+@pytest.mark.parametrize("way", ["import_json", "remember_many"])
+def test_a_real_quota_met_by_a_large_write_undoes_all_of_it(
+    project: Project, dist: Path, engine: Engine, way: str
+):
+    large = """
+        async def attempt():
+            if way == "remember_many":
+                return await session.remember_many(rows)
+            if way == "import_json":
+                return await memory.import_json(text)
+            if way == "import_image":
+                return await memory.import_image(image)
+            return await memory._owner.run(lambda one: one.database.connection.execute("VACUUM"))
+
+        try:
+            await attempt()
+            told = "ok"
+        except PyMemoryError as error:
+            told = [error.code, error.details["quota"] > 0, error.details["usage"] is not None]
+        count = len(await fragments(memory))
+        answer([told, count, await same(memory)])
+        """
+    with laboratory(project, dist, engine) as lab:
+        devtools = lab.page.context.new_cdp_session(lab.page)
+        origin = lab.page.url.split("/lab/")[0]
+
+        def room(size: int) -> None:
+            devtools.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": size})
+
+        lab.run(SETUP)
+        # What is to be written comes from a memory that is kept nowhere.
+        lab.run(NO_STORAGE)
+        lab.run(
+            """
+            rows = [{"content": f"{number} " + "window seat " * 330} for number in range(500)]
+            hide(True)
+            source = await open_memory("source", fallback="memory")
+            await (await source.start_session("u_1", session_id="s_2")).remember_many(rows)
+            text, image = await source.export_json(), await source.export_image()
+            await source.close()
+            hide(False)
+            """
+        )
+        # Chromium remembers for a while how much room it found, so the limit stands before the first write.
+        room(100_000_000 if way == "vacuum" else 1_000_000)
+        lab.run("memory, session = await started()\nawait session.remember('small')", NAME="quota")
+        if way == "vacuum":
+            lab.run("await session.remember_many(rows)")
+            room(1_000_000)
+        before = lab.run("answer(await fragments(memory))")
+        assert lab.run(large, way=way) == [["quota_exceeded", True, True], len(before), True]
+        lab.run("await memory.close()\nmemory, session = await started()")
+        assert lab.run("answer(await fragments(memory))") == before
+        room(500_000_000)
+        assert lab.run("await outcome(session.remember('more'))") == "ok"
+        told, _, same = lab.run(large, way=way)
+        assert (told, same) == ("ok", True)

@@ -223,6 +223,20 @@ def kill_worker(tab: Tab) -> None:
     tab.page.evaluate("() => endWorkers()")
 
 
+def test_a_session_keeps_its_time_zone_when_another_tab_takes_over(tab: Open) -> None:
+    """Half past midnight in Auckland is yesterday in Los Angeles."""
+    owner, other = tab({"timeZone": "America/Los_Angeles"}), tab({"timeZone": "America/Los_Angeles"})
+    other.run(
+        """window.session = await memory.startSession({ userId: "u", timeZone: "Pacific/Auckland" });
+        await session.remember("the ferry", { at: "2024-05-10T00:30:00+12:00" });
+        await session.remember("the train", { at: "2024-05-09T00:30:00+12:00" });"""
+    )
+    ask = "return (await session.recall('what was on 10 May 2024?', { tiers: ['L3'] }))[0].fragment.content"
+    assert other.run(ask) == "the ferry"
+    owner.page.close()
+    assert other.run(ask) == "the ferry"
+
+
 def test_reading_calls_under_way_are_repeated(tab: Open) -> None:
     owner, other = tab(), tab()
     owner.run("await session.rememberMany(Array.from({ length: 300 }, (_, i) => ({ content: `word ${i}` })))")
@@ -497,3 +511,32 @@ def test_a_message_that_was_lost_is_sent_again(tab: Open) -> None:
         return [dropped.size, await texts()];"""
     )
     assert found == [2, ["a", "b"]]
+
+
+def test_every_tab_needs_the_passphrase(tab: Open) -> None:
+    """A tab that shares is told of a wrong one at once, and after a change uses the new one to take over."""
+    right = {"passphrase": "correct horse"}
+    owner, other = tab(right), tab(right)
+    owner.remember("sealed")
+    assert other.texts() == ["sealed"]
+    for wrong in ({"passphrase": "battery staple"}, {}):
+        late = tab(wait=False)
+        code = late.run("return (await failing(m.openMemory({ name: 'shared', ...given }))).code", wrong)
+        assert code == "wrong_passphrase"
+    other.run("await memory.changePassphrase({ passphrase: 'correct horse', newPassphrase: 'other horse' })")
+    owner.page.close()
+    assert other.texts() == ["sealed"]
+    assert other.page.evaluate("role") == "owner"
+    assert tab({"passphrase": "other horse"}).texts() == ["sealed"]
+
+
+def test_a_passphrase_for_what_another_tab_has_open_without_one_is_refused(tab: Open) -> None:
+    """Nothing may look sealed that is not."""
+    owner = tab()
+    owner.remember("plain")
+    late = tab(wait=False)
+    code = late.run("return (await failing(m.openMemory({ name: 'shared', passphrase: 'p' }))).code")
+    assert code == "already_open"
+    owner.run("await memory.close()")
+    late.run(OPEN, {"passphrase": "p"})
+    assert late.texts() == ["plain"]

@@ -4,6 +4,7 @@
  * that write will meet, set from Python as js.faults.
  */
 import { loadPyodide } from "/py-memory/runtime/pyodide.mjs";
+import "/py-memory/sealing.js";
 
 // Without faults, as pages have it.
 const plain = location.search === "?plain";
