@@ -72,7 +72,6 @@ class Memory:
             migrate(database)
             engine = Engine(database, chosen, now, time_zone, zone_port)
             engine.index.ensure()
-            engine.prune()
         except BaseException:
             database.close()
             raise

@@ -30,6 +30,17 @@ MEMORY_VERBS = (
     "metrics",
     "check",
 )
+READINGS = (
+    "search",
+    "find",
+    "timeline",
+    "trash",
+    "export_json",
+    "export_image",
+    "metrics",
+    "check",
+    "recall",
+)
 SESSION_VERBS = ("remember", "remember_many", "recall", "end")
 
 
@@ -165,7 +176,7 @@ def _awaited(original: Callable[..., Any], name: str) -> Callable[..., Awaitable
     @wraps(original)
     async def verb(self: Any, *args: Any, **options: Any) -> Any:
         bound = self._bind(name)
-        return await self._owner.run(lambda memory: bound(memory)(*args, **options))
+        return await self._owner.run(lambda memory: bound(memory)(*args, **options), reads=name in READINGS)
 
     return verb
 

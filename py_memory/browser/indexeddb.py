@@ -16,7 +16,7 @@ from pyodide.ffi import JsException, create_proxy, to_js
 
 from py_memory.browser import faults
 from py_memory.browser.events import Events
-from py_memory.errors import CorruptImage, Internal, OwnerLost
+from py_memory.errors import CorruptImage, Internal, OwnerLost, QuotaExceeded
 from py_memory.image.form import Bytes
 from py_memory.image.store import BATCH, OutcomeUnknown, cut
 
@@ -55,6 +55,7 @@ class IndexedDBStore:
         self._on_versionchange = create_proxy(self._versionchange)
         self._connection: Any = None
         self._outdated = False
+        self._unowned = False
         self._watched: tuple[asyncio.Future[str], float] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -69,7 +70,26 @@ class IndexedDBStore:
         await self._connect(create=create)
         if IndexedDBStore._explicit is None:
             IndexedDBStore._explicit = await self._commits_whole()
+        try:
+            await self._raise_epoch()
+        except QuotaExceeded:
+            # What is stored can still be read; who writes has to find the room first.
+            self._unowned = True
+
+    async def own(self) -> None:
+        """Raise the epoch now if there was no room for it when the store was opened.
+
+        Raises:
+            QuotaExceeded: There still is none.
+            OwnerLost: An earlier owner has written since the image was read.
+        """
+        if not self._unowned:
+            return
         await self._raise_epoch()
+        self._unowned = False
+        known = _plain(self._meta)
+        if _plain(await self.get("image")) != known:
+            raise faults.taken_over()
 
     async def reconnect(self) -> None:
         """Connect again; a database that is gone is not made again."""
@@ -193,11 +213,11 @@ class IndexedDBStore:
         connection.onversionchange = self._on_versionchange
         self._connection = connection
 
-    async def _commits_whole(self) -> bool:
+    async def _commits_whole(self) -> bool | None:
         """Find out whether an explicit commit undoes a transaction in which a request fails.
 
         Firefox 153 completes it, without that request, unless it was the last one: then a commit would
-        pass the fence of a later owner, and a full disk would leave it half written.
+        pass the fence of a later owner, and a full disk would leave it half written. `None` is not known.
         """
         transaction = self._transaction("fence", "readwrite")
         done = self._heard().first(transaction, "complete", "abort")
@@ -206,7 +226,10 @@ class IndexedDBStore:
             fence.add(0, _TRIED)
         fence.delete(_TRIED)
         transaction.commit()
-        return await _bounded(done) == "abort"
+        if await _bounded(done) == "complete":
+            return False
+        # Where there is no room, that is why it was undone, and nothing is known.
+        return faults.name_of(transaction.error or self._heard().failed) == "ConstraintError" or None
 
     def _commit(self, transaction: Any) -> None:
         """Let it end without waiting for its requests to be answered, where that is safe."""

@@ -108,12 +108,13 @@ class Owner:
             raise
         return owner
 
-    async def run(self, verb: Callable[[Memory], Result]) -> Result:
+    async def run(self, verb: Callable[[Memory], Result], *, reads: bool = False) -> Result:
         """Run a verb when all calls before it are done; return when what it wrote is durable.
 
-        A caller that stops waiting does not stop the call: it is done whole or not at all.
+        A caller that stops waiting does not stop the call: it is done whole or not at all. One that
+        only `reads` may still write down what was recalled, and does without where there is no room.
         """
-        return await asyncio.shield(asyncio.ensure_future(self.serve(verb)))
+        return await asyncio.shield(asyncio.ensure_future(self.serve(verb, reads=reads)))
 
     @property
     def term(self) -> int:
@@ -155,9 +156,11 @@ class Owner:
                 return
             try:
                 await self._keeper.settle()
-                if memory.database.is_open:
-                    memory.engine.flush()
-                    await self._keeper.keep()
+                # What is left are only counts of what was recalled: no reason to fail for want of room.
+                with suppress(QuotaExceeded):
+                    if memory.database.is_open:
+                        memory.engine.flush()
+                        await self._keeper.keep()
             finally:
                 with suppress(Exception):
                     memory.database.close()
@@ -238,7 +241,7 @@ class Owner:
             raise faults.taken_over()
         return self._memory
 
-    async def serve(self, verb: Callable[[Memory], Result]) -> Result:
+    async def serve(self, verb: Callable[[Memory], Result], *, reads: bool = False) -> Result:
         """Do the same for a caller that never stops waiting: a task less for every call."""
         async with self._turn:
             memory = self._opened()
@@ -247,7 +250,8 @@ class Owner:
                 result = verb(memory)
             finally:
                 # A verb that failed may have committed before; what is committed is kept.
-                await self._keep(memory)
+                with suppress(*((QuotaExceeded,) if reads else ())):
+                    await self._keep(memory)
             return result
 
     async def _keep(self, memory: Memory) -> None:

@@ -84,6 +84,7 @@ async def put_key(store: IndexedDBStore, before: object, after: object) -> None:
     if not (isinstance(before, str) and isinstance(after, str) and await store.get(KEY) == before):
         message = "The passphrase was changed elsewhere in the meantime: repeat with the one that counts now."
         raise Aborted(message)
+    await store.own()
     for _ in range(RECONNECTS + 1):
         try:
             await store.write(_nothing, lambda about: about.put(after, KEY), None)

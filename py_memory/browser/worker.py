@@ -77,7 +77,10 @@ class Desk:
                 raise InvalidArgument(message, verb="change_passphrase")
             await owner.change_key(args["before"], args["after"])
             return wire.Answer("null", [])
-        return await owner.serve(lambda memory: wire.Wire(memory).answer(method, args, binary, call))
+        return await owner.serve(
+            lambda memory: wire.Wire(memory).answer(method, args, binary, call),
+            reads=method not in wire.WRITING_VERBS,
+        )
 
     async def _open(self, args: dict[str, Any]) -> str:
         if self._owner is not None:

@@ -136,6 +136,7 @@ class Keeper:
             sealed = self.log.read()
             if sealed is None:
                 return False
+            await self.store.own()
             meta = replace(
                 previous,
                 page_count=sealed.page_count,
@@ -249,6 +250,7 @@ class Keeper:
                 file.write(data)
 
     async def _store_whole(self, database: Database) -> None:
+        await self.store.own()
         database.fold()
         head = self._first_page()
         if page_size_of(head) != PAGE_SIZE:

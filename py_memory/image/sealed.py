@@ -79,6 +79,9 @@ class Below(Protocol):
     async def open(self) -> None:
         """Connect and raise the epoch."""
 
+    async def own(self) -> None:
+        """Raise the epoch if there was no room for it."""
+
     async def reconnect(self) -> None:
         """Connect again."""
 
@@ -139,6 +142,10 @@ class SealedStore:
     async def open(self) -> None:
         """Connect and raise the epoch."""
         await self.below.open()
+
+    async def own(self) -> None:
+        """Raise the epoch if there was no room for it."""
+        await self.below.own()
 
     async def reconnect(self) -> None:
         """Connect again."""
@@ -201,6 +208,7 @@ class SealedStore:
         Raises:
             QuotaExceeded, Aborted, OwnerLost, StorageLost: It is as it was.
         """
+        await self.below.own()
         text = await self.below.meta()
         meta = decode_meta(text)
         portions: list[Any] = []

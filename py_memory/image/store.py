@@ -37,6 +37,14 @@ class Store(Protocol):
     async def open(self) -> None:
         """Connect and raise the epoch, so that no earlier owner can write any more."""
 
+    async def own(self) -> None:
+        """Raise the epoch if there was no room for it when the store was opened; before every write.
+
+        Raises:
+            QuotaExceeded: There still is none.
+            OwnerLost: An earlier owner has written since the image was read.
+        """
+
     async def reconnect(self) -> None:
         """Connect again after the connection was lost, with the same epoch.
 
@@ -104,6 +112,9 @@ class MemoryStore:
         last = max(self.shelf.fence, default=-1)
         self.shelf.fence.add(last + 1)
         self.epoch = last + 2
+
+    async def own(self) -> None:
+        """Do nothing: there is always room."""
 
     async def reconnect(self) -> None:
         """Connect again."""
