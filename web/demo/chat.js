@@ -101,6 +101,33 @@ function hello(text) {
   return node;
 }
 
+/**
+ * Take in what another tab changed: what is seen stays where it is.
+ * @param {Fragment[]} messages the newest page
+ * @param {OpenSource} open
+ * @returns {boolean} false if they do not join on to what is seen: show them anew
+ */
+export function follow(messages, open) {
+  const box = log();
+  const seen = /** @type {HTMLElement[]} */ ([...box.querySelectorAll("[data-fragment]")]);
+  const fresh = bubbles(messages, open);
+  const ids = new Set(fresh.map((node) => node.dataset.fragment));
+  const first = seen.findIndex((node) => ids.has(node.dataset.fragment));
+  if (first < 0) return false;
+  const low = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+  const known = new Map(seen.map((node) => [node.dataset.fragment, node]));
+  for (const node of seen.slice(first)) if (!ids.has(node.dataset.fragment)) node.remove();
+  /** @type {HTMLElement | undefined} */
+  let before;
+  for (const node of fresh) {
+    const here = known.get(node.dataset.fragment);
+    if (!here) before ? before.after(node) : seen[first].before(node);
+    before = here ?? node;
+  }
+  if (low) toEnd();
+  return true;
+}
+
 /** @param {Fragment[]} messages @param {boolean} older @param {OpenSource} open */
 export function prepend(messages, older, open) {
   const box = log();

@@ -6,7 +6,7 @@ import { Composer, preview } from "./composer.js";
 import * as data from "./data.js";
 import { confirmed, source } from "./dialogs.js";
 import { byId, el, fill, icon, placeIcons, size } from "./dom.js";
-import { attempt, done, explained, failed, offer, quiet } from "./notices.js";
+import { attempt, done, ended, explained, failed, quiet } from "./notices.js";
 import { showCounts, showFacts, showRecall, showStorage } from "./panel.js";
 import { kept, keepFor, language, preferred, t, use } from "./strings.js";
 import { Timeline } from "./timeline.js";
@@ -36,12 +36,25 @@ let timeline;
 let recalled = null;
 let cursor = /** @type {string | null} */ (null);
 
+/** Open, and not closed since. */
+let usable = false;
+let sending = false;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let changing;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let handing;
+/** Changes come in bursts: the page follows once. */
+const GATHER_MS = 100;
+/** A shorter takeover is not worth a word. */
+const HANDOVER_MS = 1_000;
+
 const composer = new Composer((message) => void send(message));
 
 // ---- Opening ----
 
 /** @param {string} stage @param {{loaded?: number, total?: number}} [detail] */
 function progress(stage, detail = {}) {
+  if (usable) return handover(stage);
   const at = STAGES.indexOf(stage);
   const items = STAGES.map((name, index) => {
     const state = at < 0 || index < at ? "done" : index === at ? "now" : "later";
@@ -59,6 +72,7 @@ function amount({ loaded = 0, total }) {
 }
 
 async function open() {
+  usable = false;
   quiet();
   byId("boot").hidden = false;
   byId("boot").classList.remove("broken");
@@ -71,7 +85,8 @@ async function open() {
     memory.on("storage", stored);
     memory.on("outdated", reload);
     stored(memory.storage);
-    memory.on("closed", ({ code }) => code !== "closed" && code !== "outdated" && lost(code));
+    memory.on("change", changed);
+    memory.on("closed", ({ code }) => code !== "closed" && lost(code));
     agent = new Agent(memory);
     timeline = new Timeline(memory, { open: (fragment) => openSource(fragment.id, fragment.happenedAt), forget, attempt });
     data.connect(page(memory));
@@ -128,17 +143,21 @@ function stored(storage) {
 /** Another version of this page wants the memory: only a reload brings this one back. */
 function reload() {
   ready(false);
-  offer(t("notice.outdated"), { label: t("notice.reload"), run: () => location.reload() });
+  ended(t("notice.outdated"), { label: t("notice.reload"), run: () => location.reload() });
 }
 
 /** @param {string} code */
 function lost(code) {
   ready(false);
-  failed({ code, message: "" }, () => void open());
+  handover("ready");
+  if (code === "outdated") return; // reload() has said so
+  const { advice, details } = explained({ code, message: "" });
+  ended(advice, { label: t("notice.reopen"), run: () => void open() }, details);
 }
 
 /** @param {boolean} on */
 function ready(on) {
+  usable = on;
   composer.busy(!on);
   data.enable(on);
   /** @type {HTMLButtonElement} */ (byId("new-conversation")).disabled = !on;
@@ -193,6 +212,30 @@ async function refreshPanel() {
   await timeline.refresh();
 }
 
+/** Something was written, in this tab or in another one. */
+function changed() {
+  clearTimeout(changing);
+  changing = setTimeout(() => usable && !sending && void attempt(follow), GATHER_MS);
+}
+
+async function follow() {
+  const page = await agent.messages();
+  if (sending || !usable) return;
+  if (!chat.follow(page.messages, openSource)) await showConversation();
+  byId("messages").querySelector(".greeting:not(:last-child)")?.remove();
+  await refreshPanel();
+}
+
+/** This tab takes the memory over from one that went away. @param {string} stage */
+function handover(stage) {
+  const note = byId("handover");
+  if (stage === "ready") {
+    clearTimeout(handing);
+    handing = undefined;
+    fill(note);
+  } else handing ??= setTimeout(() => fill(note, t("notice.handover")), HANDOVER_MS);
+}
+
 async function earlier() {
   const page = await agent.messages(cursor);
   cursor = page.cursor;
@@ -203,6 +246,7 @@ async function earlier() {
 async function send(message) {
   quiet();
   composer.busy(true);
+  sending = true;
   const bubble = chat.sending(message, (message.pictures ?? []).map(preview));
   let stop = () => {};
   let saved = false;
@@ -228,7 +272,9 @@ async function send(message) {
       failed(error, again);
     }
   } finally {
-    if (memory) composer.busy(false);
+    sending = false;
+    if (usable) composer.busy(false);
+    changed();
   }
 }
 

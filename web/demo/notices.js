@@ -8,6 +8,9 @@ const SHOWN_MS = 8_000;
 
 /** @typedef {{label: string, run: () => void}} Action */
 
+/** The last word of a memory that is closed stays until its action is taken. */
+let lasting = false;
+
 /**
  * One notice at a time; it stays until it is dismissed or another one comes.
  * @param {"status" | "alert"} role
@@ -18,6 +21,7 @@ const SHOWN_MS = 8_000;
  */
 function show(role, text, action, details) {
   const box = byId("notices");
+  if (lasting) return box;
   const words = el("div", { class: "words", role });
   const close = () => {
     const inside = notice.contains(document.activeElement);
@@ -33,7 +37,7 @@ function show(role, text, action, details) {
       el("button", { type: "button", class: "strong", onclick: () => (close(), action.run()) }, action.label),
     el("button", { type: "button", class: "icon", "aria-label": t("notice.dismiss"), title: t("notice.dismiss"), onclick: close }, icon("close")),
   );
-  notice.addEventListener("keydown", (event) => event.key === "Escape" && close());
+  notice.addEventListener("keydown", (event) => event.key === "Escape" && !lasting && close());
   box.replaceChildren(notice);
   // Text that comes into a live region after it is there is read out.
   soon(() => words.append(el("p", {}, text), details ? el("p", { class: "soft" }, details) : ""));
@@ -69,9 +73,12 @@ export function failed(error, retry) {
   show("alert", advice, retry ? { label: t("notice.retry"), run: retry } : null, details);
 }
 
-/** Something that only the person can set right. @param {string} text @param {Action} action */
-export function offer(text, action) {
-  show("alert", text, action);
+/** The memory is closed: nothing else works until the person acts. @param {string} text @param {Action} action @param {string} [details] */
+export function ended(text, action, details) {
+  const go = () => ((lasting = false), action.run());
+  const notice = show("alert", text, { label: action.label, run: go }, details);
+  notice.querySelector("button.icon")?.remove();
+  lasting = true;
 }
 
 /** A refusal of the page itself. @param {string} text */
@@ -80,6 +87,7 @@ export function refused(text) {
 }
 
 export function quiet() {
+  if (lasting) return;
   byId("notices").replaceChildren();
 }
 

@@ -191,6 +191,8 @@ export const en = {
 
   "notice.outdated": "A newer version of this page uses the memory. Reload to go on; what was saved is safe.",
   "notice.reload": "Reload",
+  "notice.handover": "Another tab was closed: this one takes the memory over. What you type stays.",
+  "notice.reopen": "Open again",
   "notice.retry": "Try again",
   "notice.raw": "Download what is stored",
   "recover.button": "Recover what can be read",

@@ -191,6 +191,8 @@ export const zh = {
 
   "notice.outdated": "本页的新版本正在使用这份记忆。重新加载即可继续，已保存的内容是安全的。",
   "notice.reload": "重新加载",
+  "notice.handover": "另一个标签页已关闭，本页正在接管记忆。您输入的内容会保留。",
+  "notice.reopen": "重新打开",
   "notice.retry": "重试",
   "notice.raw": "下载已存储的内容",
   "recover.button": "恢复还能读取的内容",
