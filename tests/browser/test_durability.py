@@ -8,42 +8,8 @@ import pytest
 from playwright.sync_api import Playwright
 
 from py_memory.times import system_zones
-from tests.browser.lab import Lab, laboratory
+from tests.browser.lab import SETUP, Lab, laboratory
 from tools.project import Project
-
-SETUP = """
-import asyncio, json, time
-import js
-from pyodide.ffi import to_js
-from py_memory.browser import export_raw, open_memory
-from py_memory.errors import PyMemoryError
-import stored
-
-def answer(value):
-    return "json:" + json.dumps(value)
-
-async def outcome(awaitable):
-    '''Give the code of the error, or `ok`.'''
-    try:
-        await awaitable
-    except PyMemoryError as error:
-        return error.code
-    return "ok"
-
-async def fragments(memory):
-    return [one.content for one in await memory.timeline("u_1", order="oldest")]
-
-async def same(memory):
-    '''Whether what the connection shows is what is stored.'''
-    shown = await memory._owner.run(lambda one: one.database.connection.serialize())
-    return shown == await stored.image(NAME)
-
-async def started():
-    memory = await open_memory(NAME)
-    session = await memory.start_session("u_1", session_id="s_1")
-    return memory, session
-"""
-
 
 CLEAN = """
 js.faults.delay = js.faults.invalid = js.faults.unopenable = js.faults.commits.length = 0
@@ -192,23 +158,6 @@ def test_errors_say_how_much_room_there_is(lab: Lab):
     assert details["quota"] > details["usage"] >= 0
     assert storage["mode"] in {"best-effort", "persistent"}
     assert storage["quota"] == details["quota"]
-
-
-def test_a_real_quota_is_met_and_left_again(project: Project, dist: Path, playwright: Playwright):
-    remember = """
-        code = await outcome(session.remember(b"x" * 3_000_000, type="image", media_type="image/png"))
-        answer([code, len(await fragments(memory)), await same(memory)])
-        """
-    with laboratory(project, dist, playwright) as lab:
-        # Before the first write: Chromium remembers for a while how much room it found.
-        devtools = lab.page.context.new_cdp_session(lab.page)
-        origin = lab.page.url.split("/lab/")[0]
-        devtools.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 1_000_000})
-        lab.run(SETUP)
-        lab.run("memory, session = await started()\nawait session.remember('small')", NAME="quota")
-        assert lab.run(remember) == ["quota_exceeded", 1, True]
-        devtools.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 100_000_000})
-        assert lab.run(remember) == ["ok", 2, True]
 
 
 def test_a_second_opener_is_told(lab: Lab, request: pytest.FixtureRequest):
@@ -780,62 +729,3 @@ def test_who_knows_of_a_memory_does_not_make_an_empty_one(lab: Lab, gone: str):
         gone=gone,
     )
     assert found == [["storage_lost", "vanished"], gone == "image dropped"]
-
-
-@pytest.mark.parametrize("way", ["import_json", "remember_many"])
-def test_a_real_quota_met_by_a_large_write_undoes_all_of_it(
-    project: Project, dist: Path, playwright: Playwright, way: str
-):
-    large = """
-        async def attempt():
-            if way == "remember_many":
-                return await session.remember_many(rows)
-            if way == "import_json":
-                return await memory.import_json(text)
-            if way == "import_image":
-                return await memory.import_image(image)
-            return await memory._owner.run(lambda one: one.database.connection.execute("VACUUM"))
-
-        try:
-            await attempt()
-            told = "ok"
-        except PyMemoryError as error:
-            told = [error.code, error.details["quota"] > 0, error.details["usage"] is not None]
-        count = len(await fragments(memory))
-        answer([told, count, await same(memory)])
-        """
-    with laboratory(project, dist, playwright) as lab:
-        devtools = lab.page.context.new_cdp_session(lab.page)
-        origin = lab.page.url.split("/lab/")[0]
-
-        def room(size: int) -> None:
-            devtools.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": size})
-
-        lab.run(SETUP)
-        # What is to be written comes from a memory that is kept nowhere.
-        lab.run(NO_STORAGE)
-        lab.run(
-            """
-            rows = [{"content": f"{number} " + "window seat " * 330} for number in range(500)]
-            hide(True)
-            source = await open_memory("source", fallback="memory")
-            await (await source.start_session("u_1", session_id="s_2")).remember_many(rows)
-            text, image = await source.export_json(), await source.export_image()
-            await source.close()
-            hide(False)
-            """
-        )
-        # Chromium remembers for a while how much room it found, so the limit stands before the first write.
-        room(100_000_000 if way == "vacuum" else 1_000_000)
-        lab.run("memory, session = await started()\nawait session.remember('small')", NAME="quota")
-        if way == "vacuum":
-            lab.run("await session.remember_many(rows)")
-            room(1_000_000)
-        before = lab.run("answer(await fragments(memory))")
-        assert lab.run(large, way=way) == [["quota_exceeded", True, True], len(before), True]
-        lab.run("await memory.close()\nmemory, session = await started()")
-        assert lab.run("answer(await fragments(memory))") == before
-        room(500_000_000)
-        assert lab.run("await outcome(session.remember('more'))") == "ok"
-        told, _, same = lab.run(large, way=way)
-        assert (told, same) == ("ok", True)

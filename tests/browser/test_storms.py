@@ -1,0 +1,305 @@
+"""What comes from outside at a bad moment: lost connections, ended workers, reloads, and a wrong clock."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Playwright
+
+from tests.browser.lab import SETUP, Lab, laboratory
+from tests.browser.scripted import put_blank
+from tests.browser.test_tabs import Tab
+from tools.project import Project
+from tools.serve import StaticServer
+
+CLEAN = """
+js.faults.openings.length = js.faults.commits.length = js.faults.years = js.faults.invalid = 0
+if "memory" in globals():
+    await outcome(memory.close())
+    del memory
+"""
+
+
+@pytest.fixture(scope="module")
+def shared_lab(project: Project, dist: Path, playwright: Playwright) -> Iterator[Lab]:
+    with laboratory(project, dist, playwright) as one:
+        one.run(SETUP)
+        yield one
+
+
+@pytest.fixture
+def lab(shared_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """The shared page with a name of this test's own."""
+    shared_lab.run(CLEAN, NAME=request.node.name[:150])
+    yield shared_lab
+    shared_lab.run(CLEAN)
+
+
+def test_a_connection_that_the_browser_closes_is_opened_again(lab: Lab):
+    found = lab.run(
+        """
+        memory, session = await started()
+        await session.remember("before")
+        js.faults.opened = 0
+        js.faults.last.close()
+        js.faults.last.dispatchEvent(js.Event.new("close"))
+        code = await outcome(session.remember("after"))
+        answer([code, js.faults.opened, await fragments(memory), await same(memory)])
+        """
+    )
+    assert found == ["ok", 1, ["before", "after"], True]
+
+
+@pytest.mark.parametrize(("errors", "code"), [(2, "ok"), (9, "storage_lost")])
+def test_an_opening_that_ends_with_an_unknown_error_is_repeated_in_bounds(lab: Lab, errors: int, code: str):
+    found = lab.run(
+        """
+        memory, session = await started()
+        await session.remember("before")
+        js.faults.invalid, js.faults.opened = 1, 0
+        for _ in range(errors): js.faults.openings.push("UnknownError")
+        code = await outcome(session.remember("during"))
+        tried = js.faults.opened
+        js.faults.openings.length = 0
+        last = await outcome(session.remember("after"))
+        answer([code, tried, last, await fragments(memory), await same(memory)])
+        """,
+        errors=errors,
+    )
+    kept = ["before", "during", "after"] if code == "ok" else ["before", "after"]
+    assert found == [code, 3, "ok", kept, True]
+
+
+def test_a_first_opening_that_ends_with_an_unknown_error_is_no_new_memory(lab: Lab):
+    found = lab.run(
+        """
+        js.faults.openings.push("UnknownError")
+        code = await outcome(open_memory(NAME))
+        memory, session = await started()
+        answer([code, await outcome(session.remember("x"))])
+        """
+    )
+    assert found == ["storage_lost", "ok"]
+
+
+def test_an_opening_that_is_never_answered_ends_and_a_late_success_is_closed(lab: Lab):
+    found = lab.run(
+        """
+        from py_memory.browser import indexeddb
+        before, indexeddb.OPEN_SECONDS = indexeddb.OPEN_SECONDS, 0.5
+        js.faults.openings.push("silence")
+        begun = time.monotonic()
+        code = await outcome(open_memory(NAME))
+        took = time.monotonic() - begun
+        indexeddb.OPEN_SECONDS = before
+        js.faults.answer()
+        try:
+            js.faults.last.transaction("meta")
+            late = "open"
+        except Exception as error:
+            late = error.name
+        memory, session = await started()
+        answer([code, took, late, await outcome(session.remember("x"))])
+        """
+    )
+    code, took, late, after = found
+    assert (code, late, after) == ("storage_blocked", "InvalidStateError", "ok")
+    assert 0.4 < took < 5
+
+
+@pytest.mark.parametrize("thrown", ["!", ""], ids=["thrown", "answered"])
+@pytest.mark.parametrize("name", ["SecurityError", "NotAllowedError", "InvalidStateError"])
+def test_a_browser_that_refuses_storage_gives_a_memory_only_by_the_option(lab: Lab, name: str, thrown: str):
+    found = lab.run(
+        """
+        js.faults.openings.push(fault)
+        try:
+            await open_memory(NAME)
+        except PyMemoryError as error:
+            refused = [error.code, error.details["cause"]]
+        js.faults.openings.push(fault)
+        memory = await open_memory(NAME, fallback="memory")
+        session = await memory.start_session("u_1")
+        await session.remember("x")
+        mode = memory.storage["mode"]
+        held = await fragments(memory)
+        await memory.close()
+        memory = await open_memory(NAME, fallback="memory")
+        answer([refused, mode, held, memory.storage["mode"] != "memory", await fragments(memory)])
+        """,
+        fault=name + thrown,
+    )
+    assert found == [["storage_blocked", "refused"], "memory", ["x"], True, []]
+
+
+INSIDE = {
+    "sql": """
+        def work(one):
+            connection = one.database.connection
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("DELETE FROM fragments")
+            connection.execute("CREATE TABLE half (n INTEGER)")
+            connection.executemany("INSERT INTO half VALUES (?)", ((n,) for n in range(10_000)))
+            js.postMessage("inside")
+            while True:
+                pass
+        await memory._owner.run(work)
+        """,
+    "indexeddb": """
+        js.faults.commits.push("held")
+        await session.remember_many([{"content": f"new {n}"} for n in range(10_000)])
+        """,
+}
+
+
+@pytest.mark.parametrize("kind", INSIDE)
+def test_a_worker_that_is_ended_inside_a_transaction_leaves_the_state_before(
+    lab: Lab, request: pytest.FixtureRequest, kind: str
+):
+    name = request.node.name
+    other = lab.another()
+    other.run(SETUP, NAME=name)
+    other.run("memory, session = await started()")
+    for text in "abc":
+        other.run("await session.remember(text)", text=text)
+    other.page.evaluate(
+        """(code) => new Promise((resolve) => {
+            lab.worker.addEventListener("message", ({ data }) => {
+              if (data !== "inside") return;
+              lab.worker.terminate();
+              resolve();
+            });
+            lab.run(code);
+        })""",
+        "\n".join(line[8:] for line in INSIDE[kind].strip("\n").split("\n")),
+    )
+    found = lab.run(
+        """
+        begun = time.monotonic()
+        memory, session = await started()
+        took = time.monotonic() - begun
+        shown = await fragments(memory)
+        half = await memory._owner.run(lambda one: one.database.rows(
+            "SELECT name FROM sqlite_schema WHERE name = 'half'"))
+        sound = (await memory.check())["ok"]
+        await session.remember("d")
+        answer([shown, len(half), sound, await fragments(memory), await same(memory), took])
+        """
+    )
+    other.page.close()
+    assert found[:5] == [list("abc"), 0, True, list("abcd"), True]
+    assert found[5] < 20
+
+
+def test_a_clock_that_goes_back_and_forth_loses_and_doubles_nothing(lab: Lab):
+    jumps = [0, 20, -20, 0, 3, -1, 40, 0]
+    found = lab.run(
+        """
+        async def write(n):
+            await session.remember_many(
+                [{"content": f"{n} {i}"} for i in range(2)], request_id=f"r {n}"
+            )
+            return await session.remember(f"{n} 2")
+
+        begun = js.performance.now()
+        memory, session = await started()
+        kept = []
+        for n, years in enumerate(jumps):
+            js.faults.years = years
+            kept.append((await asyncio.wait_for(write(n), 60)).id)
+            if n % 3 == 2:
+                await memory.close()
+                memory, session = await started()
+            # The answer was lost: the same request again.
+            await session.remember_many([{"content": f"{n} {i}"} for i in range(2)], request_id=f"r {n}")
+        js.faults.years = 0
+        rows = [(one.id, one.content, one.happened_at) for one in await memory.timeline("u_1", order="oldest")]
+        hits = await session.recall("7 2")
+        answer([rows, kept, bool(hits), (await memory.check())["ok"], await same(memory)])
+        """,
+        jumps=jumps,
+    )
+    rows, kept, hits, sound, equal = found
+    assert sorted(text for _, text, _ in rows) == sorted(f"{n} {i}" for n in range(8) for i in range(3))
+    assert len({one for one, _, _ in rows}) == 24
+    assert len(set(kept)) == 8
+    moments = [at for _, _, at in rows]
+    assert moments == sorted(moments)
+    assert hits
+    assert sound
+    assert equal
+
+
+WRITE = """
+const memory = await m.openMemory({ name: "storm" });
+const session = await memory.startSession({ userId: "u", sessionId: "s" });
+for (let n = 0; !window.enough; n += 1) {
+  const id = `${LOAD}-${n}`;
+  await session.rememberMany([1, 2, 3].map((part) => ({ content: `${id} ${part}` })));
+  await window.acknowledged(id);
+}
+await memory.close();
+"""
+
+LENGTHS = [pytest.param(20, id="short"), pytest.param(600, id="long", marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize("seconds", LENGTHS)
+@pytest.mark.parametrize("tabs", [1, 2])
+@pytest.mark.timeout(1200)
+def test_reloads_in_the_middle_of_writes_lose_halve_and_double_nothing(
+    browser: Browser, strict_site: StaticServer, tabs: int, seconds: int
+):
+    address = put_blank(strict_site)
+    chance = random.Random(tabs)
+    acknowledged: list[str] = []
+    loads = 0
+    with browser.new_context() as context:
+        context.expose_function("acknowledged", acknowledged.append)
+        pages = [Tab(context.new_page(), address, wait=False) for _ in range(tabs)]
+
+        def write(tab: Tab) -> None:
+            nonlocal loads
+            loads += 1
+            tab.start(WRITE.replace("LOAD", str(loads)))
+
+        for one in pages:
+            write(one)
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            one = chance.choice(pages)
+            # Every second time only after something more was kept: else nobody might ever get to write.
+            if chance.random() < 0.5 or tabs == 1:
+                before = len(acknowledged)
+                while len(acknowledged) == before and time.monotonic() < ends:
+                    one.page.wait_for_timeout(5)
+            one.page.wait_for_timeout(chance.uniform(0, 60))
+            one.page.reload()
+            write(one)
+        for one in pages:
+            one.page.evaluate("() => void (window.enough = true)")
+        for one in pages:
+            one.answer()
+        last = Tab(context.new_page(), address, wait=False)
+        texts, sound, after = last.run(
+            """
+            window.memory = await m.openMemory({ name: "storm" });
+            const all = JSON.parse(await (await memory.exportJSON()).text()).fragments;
+            const session = await memory.startSession({ userId: "u", sessionId: "s" });
+            const { content } = await session.remember("after");
+            return [all.map(({ content }) => content), (await memory.check()).ok, content];
+            """
+        )
+    assert loads > tabs
+    assert len(acknowledged) >= loads - tabs or tabs > 1
+    assert sound
+    assert after == "after"
+    counted = Counter(texts)
+    assert not [text for text, times in counted.items() if times > 1]
+    parts = Counter(text.split()[0] for text in texts)
+    assert not {one: number for one, number in parts.items() if number != 3}
+    assert set(acknowledged) <= set(parts)
+    assert acknowledged
