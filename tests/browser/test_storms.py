@@ -176,22 +176,23 @@ def test_a_worker_that_is_ended_inside_a_transaction_leaves_the_state_before(
         })""",
         "\n".join(line[8:] for line in INSIDE[kind].strip("\n").split("\n")),
     )
+    # The browser gives the lock back when the worker has really ended.
+    begun = time.monotonic()
+    lab.page.evaluate("(name) => navigator.locks.request(`py-memory:${name}`, () => {})", name)
     found = lab.run(
         """
-        begun = time.monotonic()
         memory, session = await started()
-        took = time.monotonic() - begun
         shown = await fragments(memory)
         half = await memory._owner.run(lambda one: one.database.rows(
             "SELECT name FROM sqlite_schema WHERE name = 'half'"))
         sound = (await memory.check())["ok"]
         await session.remember("d")
-        answer([shown, len(half), sound, await fragments(memory), await same(memory), took])
+        answer([shown, len(half), sound, await fragments(memory), await same(memory)])
         """
     )
     other.page.close()
-    assert found[:5] == [list("abc"), 0, True, list("abcd"), True]
-    assert found[5] < 20
+    assert found == [list("abc"), 0, True, list("abcd"), True]
+    assert time.monotonic() - begun < 30
 
 
 def test_a_clock_that_goes_back_and_forth_loses_and_doubles_nothing(lab: Lab):
@@ -216,7 +217,8 @@ def test_a_clock_that_goes_back_and_forth_loses_and_doubles_nothing(lab: Lab):
             # The answer was lost: the same request again.
             await session.remember_many([{"content": f"{n} {i}"} for i in range(2)], request_id=f"r {n}")
         js.faults.years = 0
-        rows = [(one.id, one.content, one.happened_at) for one in await memory.timeline("u_1", order="oldest")]
+        found = await memory.timeline("u_1", order="oldest")
+        rows = [(one.id, one.content, one.happened_at) for one in found]
         hits = await session.recall("7 2")
         answer([rows, kept, bool(hits), (await memory.check())["ok"], await same(memory)])
         """,
