@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Playwright
 
 from tests.browser.lab import SETUP, Lab, laboratory
-from tests.browser.scripted import put_blank
+from tests.browser.scripted import put_blank, replace
 from tests.browser.test_tabs import Tab
 from tools.project import Project
 from tools.serve import StaticServer
@@ -260,7 +260,7 @@ def test_reloads_in_the_middle_of_writes_lose_halve_and_double_nothing(
     acknowledged: list[str] = []
     loads = 0
     with browser.new_context() as context:
-        context.expose_function("acknowledged", acknowledged.append)
+        context.expose_function("acknowledged", lambda one: acknowledged.append(one))
         pages = [Tab(context.new_page(), address, wait=False) for _ in range(tabs)]
 
         def write(tab: Tab) -> None:
@@ -305,3 +305,36 @@ def test_reloads_in_the_middle_of_writes_lose_halve_and_double_nothing(
     assert not {one: number for one, number in parts.items() if number != 3}
     assert set(acknowledged) <= set(parts)
     assert acknowledged
+
+
+REFUSING = b"""
+IDBFactory.prototype.open = () => {
+  throw new DOMException("refused", "SecurityError");
+};
+"""
+
+
+def test_tabs_share_a_memory_that_is_kept_nowhere_and_it_ends_with_its_owner(
+    browser: Browser, strict_site: StaticServer
+):
+    address = put_blank(strict_site)
+    replace(strict_site, "worker.js", strict_site.find("/py-memory/worker.js").read_bytes() + REFUSING)
+    with browser.new_context() as context:
+        first, second = (Tab(context.new_page(), address, wait=False) for _ in range(2))
+        assert first.run("return (await failing(m.openMemory({ name: 'n' }))).code") == "storage_blocked"
+        opening = """
+            window.memory = await m.openMemory({ name: "n", fallback: "memory" });
+            window.told = memory.storage.mode;
+            window.modes = [];
+            window.ended = new Promise((resolve) => memory.on("closed", ({ code }) => resolve(code)));
+            const session = await memory.startSession({ userId: "u", sessionId: "s" });
+            memory.on("storage", ({ mode }) => window.modes.push(mode));
+            await session.remember(given);
+            return [told, await texts()];
+            """
+        assert first.run(opening, "one") == ["memory", ["one"]]
+        assert second.run(opening, "two") == ["memory", ["one", "two"]]
+        first.page.wait_for_function("() => modes.includes('memory')")
+        first.page.close()
+        assert second.run("return await ended") == "storage_lost"
+        assert second.run("return (await failing(memory.timeline({ userId: 'u' }))).code") == "storage_lost"
