@@ -337,4 +337,4 @@ def test_tabs_share_a_memory_that_is_kept_nowhere_and_it_ends_with_its_owner(
         first.page.wait_for_function("() => modes.includes('memory')")
         first.page.close()
         assert second.run("return await ended") == "storage_lost"
-        assert second.run("return (await failing(memory.timeline({ userId: 'u' }))).code") == "storage_lost"
+        assert second.run("return (await failing(memory.timeline({ userId: 'u' }))).code") == "closed"
