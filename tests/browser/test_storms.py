@@ -258,9 +258,13 @@ def test_reloads_in_the_middle_of_writes_lose_halve_and_double_nothing(
     address = put_blank(strict_site)
     chance = random.Random(tabs)
     acknowledged: list[str] = []
+
+    def note(one: str) -> None:
+        acknowledged.append(one)
+
     loads = 0
     with browser.new_context() as context:
-        context.expose_function("acknowledged", lambda one: acknowledged.append(one))
+        context.expose_function("acknowledged", note)
         pages = [Tab(context.new_page(), address, wait=False) for _ in range(tabs)]
 
         def write(tab: Tab) -> None:
@@ -296,7 +300,6 @@ def test_reloads_in_the_middle_of_writes_lose_halve_and_double_nothing(
             """
         )
     assert loads > tabs
-    assert len(acknowledged) >= loads - tabs or tabs > 1
     assert sound
     assert after == "after"
     counted = Counter(texts)
