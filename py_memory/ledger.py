@@ -37,12 +37,28 @@ def note(connection: sqlite3.Connection, call: Call, answer: str, now: int) -> N
     connection.execute("DELETE FROM calls WHERE client = ? AND number <= ?", (call.client, call.answered))
     connection.execute(
         "INSERT INTO calls (client, number, at, answer) VALUES (?, ?, ?, ?)",
-        (call.client, call.number, now, answer),
+        (call.client, call.number, stamp(connection, "calls", now), answer),
     )
 
 
 def prune(connection: sqlite3.Connection, now: int) -> None:
-    """Let go of what nobody will ask for any more; writes nothing where there is nothing."""
+    """Let go of what nobody will ask for any more; writes nothing where there is nothing.
+
+    Age counts from the newest note or from now, whichever is earlier: a clock that jumped ahead since
+    the last note must not drop what has just been written. Notes of a clock that was ahead stay until
+    the clock gets there.
+    """
     for table, kept in (("calls", KEPT_MS), ("requests", REQUESTS_KEPT_MS)):
-        # A clock that was ahead once must not keep rows for ever, nor one that is behind drop new ones.
-        connection.execute(f"DELETE FROM {table} WHERE at < ?", (now - kept,))
+        newest = _newest(connection, table)
+        if newest is not None:
+            connection.execute(f"DELETE FROM {table} WHERE at < ?", (min(now, newest) - kept,))
+
+
+def stamp(connection: sqlite3.Connection, table: str, now: int) -> int:
+    """Return the moment to note something at: never before the last, for a clock may go back."""
+    return max(now, _newest(connection, table) or now)
+
+
+def _newest(connection: sqlite3.Connection, table: str) -> int | None:
+    row = connection.execute(f"SELECT max(at) FROM {table}").fetchone()
+    return None if row[0] is None else int(row[0])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from py_memory import boundary
+from py_memory import boundary, ledger
 from py_memory.arbitration import Statement, settle
 from py_memory.engine import Engine
 from py_memory.errors import InvalidArgument
@@ -97,7 +97,7 @@ def remember_once(
             (
                 place.user_id,
                 request,
-                engine.clock(),
+                ledger.stamp(connection, "requests", engine.clock()),
                 boundary.to_json(told.ids),
                 boundary.to_json(told.outcomes),
             ),

@@ -1,5 +1,6 @@
 """What IndexedDB's errors mean, as errors of the closed set."""
 
+import re
 from typing import Any
 
 from py_memory.errors import (
@@ -14,13 +15,17 @@ from py_memory.errors import (
 
 REFUSED = "refused"
 _LOST_NAMES = frozenset(("InvalidStateError", "UnknownError", "TransactionInactiveError"))
+_THROWN = re.compile(r'"""(\w+Error): ')
 _LOST_TEXTS = ("Indexed Database server lost", "connection is clos", "backing store")
 
 
 def name_of(error: Any) -> str:
     """Return the name of a DOMException or of Pyodide's wrapping of one; empty without an error."""
     inner = getattr(error, "js_error", error)
-    return str(getattr(inner, "name", "") or "") if inner else ""
+    name = str(getattr(inner, "name", "") or "") if inner else ""
+    # A DOMException that is thrown, not told by an event, comes inside an Error of Pyodide's own.
+    hidden = _THROWN.search(str(getattr(inner, "message", "") or "")) if name == "Error" else None
+    return hidden[1] if hidden else name
 
 
 def means_lost(error: Any) -> bool:

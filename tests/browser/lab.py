@@ -15,6 +15,39 @@ from tools.serve import CONTENT_SECURITY_POLICY, Override, StaticServer
 
 HERE = Path(__file__).parent / "pages"
 
+SETUP = """
+import asyncio, json, time
+import js
+from pyodide.ffi import to_js
+from py_memory.browser import export_raw, open_memory
+from py_memory.errors import PyMemoryError
+import stored
+
+def answer(value):
+    return "json:" + json.dumps(value)
+
+async def outcome(awaitable):
+    '''Give the code of the error, or `ok`.'''
+    try:
+        await awaitable
+    except PyMemoryError as error:
+        return error.code
+    return "ok"
+
+async def fragments(memory):
+    return [one.content for one in await memory.timeline("u_1", order="oldest")]
+
+async def same(memory):
+    '''Whether what the connection shows is what is stored.'''
+    shown = await memory._owner.run(lambda one: one.database.connection.serialize())
+    return shown == await stored.image(NAME)
+
+async def started():
+    memory = await open_memory(NAME)
+    session = await memory.start_session("u_1", session_id="s_1")
+    return memory, session
+"""
+
 
 def put_lab(project: Project, site: StaticServer) -> str:
     """Serve the page and the sources, and return the page's address."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.browser.engines import Engine
-from tests.browser.lab import Lab, laboratory
-from tests.browser.test_durability import CLEAN, SETUP
+from tests.browser.lab import SETUP, Lab, laboratory
+from tests.browser.test_durability import CLEAN
 from tools.project import Project
 
 OLD = Path(__file__).resolve().parents[1] / "fixtures" / "format-1"

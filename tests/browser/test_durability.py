@@ -7,44 +7,10 @@ from pathlib import Path
 import pytest
 
 from py_memory.times import system_zones
-from tests.browser.engines import Engine, only
-from tests.browser.lab import Lab, laboratory
+from tests.browser.engines import Engine
+from tests.browser.lab import SETUP, Lab, laboratory
 from tools.project import Project
 from tools.serve import Override
-
-SETUP = """
-import asyncio, json, time
-import js
-from pyodide.ffi import to_js
-from py_memory.browser import export_raw, open_memory
-from py_memory.errors import PyMemoryError
-import stored
-
-def answer(value):
-    return "json:" + json.dumps(value)
-
-async def outcome(awaitable):
-    '''Give the code of the error, or `ok`.'''
-    try:
-        await awaitable
-    except PyMemoryError as error:
-        return error.code
-    return "ok"
-
-async def fragments(memory):
-    return [one.content for one in await memory.timeline("u_1", order="oldest")]
-
-async def same(memory):
-    '''Whether what the connection shows is what is stored.'''
-    shown = await memory._owner.run(lambda one: one.database.connection.serialize())
-    return shown == await stored.image(NAME)
-
-async def started():
-    memory = await open_memory(NAME)
-    session = await memory.start_session("u_1", session_id="s_1")
-    return memory, session
-"""
-
 
 CLEAN = """
 js.faults.delay = js.faults.invalid = js.faults.unopenable = js.faults.commits.length = 0
@@ -219,16 +185,6 @@ def test_a_real_quota_is_met_and_nothing_is_torn(project: Project, dist: Path, e
         assert answer == ["quota_exceeded", kept, True]
         found = lab.run("answer([len(await fragments(memory)), (await memory.check())['ok']])")
         assert found == [kept, True]
-
-
-@only("chromium", because="only there the room can be changed while the page lives")
-def test_a_real_quota_is_met_and_left_again(project: Project, dist: Path, engine: Engine):
-    with laboratory(project, dist, engine, room=1_000_000) as lab:
-        lab.run(SETUP)
-        lab.run("import os\nmemory, session = await started()\nawait session.remember('small')", NAME="quota")
-        assert lab.run(REMEMBER_MUCH) == ["quota_exceeded", 1, True]
-        engine.limit(lab.page, 100_000_000)
-        assert lab.run(REMEMBER_MUCH) == ["ok", 2, True]
 
 
 @pytest.mark.core
@@ -812,62 +768,3 @@ def test_who_knows_of_a_memory_does_not_make_an_empty_one(lab: Lab, gone: str):
         gone=gone,
     )
     assert found == [["storage_lost", "vanished"], gone == "image dropped"]
-
-
-@pytest.mark.parametrize("way", ["import_json", "remember_many"])
-def test_a_real_quota_met_by_a_large_write_undoes_all_of_it(
-    project: Project, dist: Path, engine: Engine, way: str
-):
-    large = """
-        async def attempt():
-            if way == "remember_many":
-                return await session.remember_many(rows)
-            if way == "import_json":
-                return await memory.import_json(text)
-            if way == "import_image":
-                return await memory.import_image(image)
-            return await memory._owner.run(lambda one: one.database.connection.execute("VACUUM"))
-
-        try:
-            await attempt()
-            told = "ok"
-        except PyMemoryError as error:
-            told = [error.code, error.details["quota"] > 0, error.details["usage"] is not None]
-        count = len(await fragments(memory))
-        answer([told, count, await same(memory)])
-        """
-    with laboratory(project, dist, engine) as lab:
-        devtools = lab.page.context.new_cdp_session(lab.page)
-        origin = lab.page.url.split("/lab/")[0]
-
-        def room(size: int) -> None:
-            devtools.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": size})
-
-        lab.run(SETUP)
-        # What is to be written comes from a memory that is kept nowhere.
-        lab.run(NO_STORAGE)
-        lab.run(
-            """
-            rows = [{"content": f"{number} " + "window seat " * 330} for number in range(500)]
-            hide(True)
-            source = await open_memory("source", fallback="memory")
-            await (await source.start_session("u_1", session_id="s_2")).remember_many(rows)
-            text, image = await source.export_json(), await source.export_image()
-            await source.close()
-            hide(False)
-            """
-        )
-        # Chromium remembers for a while how much room it found, so the limit stands before the first write.
-        room(100_000_000 if way == "vacuum" else 1_000_000)
-        lab.run("memory, session = await started()\nawait session.remember('small')", NAME="quota")
-        if way == "vacuum":
-            lab.run("await session.remember_many(rows)")
-            room(1_000_000)
-        before = lab.run("answer(await fragments(memory))")
-        assert lab.run(large, way=way) == [["quota_exceeded", True, True], len(before), True]
-        lab.run("await memory.close()\nmemory, session = await started()")
-        assert lab.run("answer(await fragments(memory))") == before
-        room(500_000_000)
-        assert lab.run("await outcome(session.remember('more'))") == "ok"
-        told, _, same = lab.run(large, way=way)
-        assert (told, same) == ("ok", True)

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from tests.browser.engines import Engine, only
-from tests.browser.lab import laboratory
-from tests.browser.test_durability import SETUP
+from tests.browser.lab import SETUP, laboratory
 from tools.project import Project
 
 LITTLE = 20_000_000

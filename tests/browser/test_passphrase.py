@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.browser.engines import Engine
-from tests.browser.lab import Lab, laboratory
-from tests.browser.test_durability import CLEAN, SETUP
+from tests.browser.lab import SETUP, Lab, laboratory
+from tests.browser.test_durability import CLEAN
 from tools.project import Project
 
 OLD, NEW = "korrekt Pferd 电池 klammer", "another one, longer"

@@ -142,11 +142,46 @@ def test_old_notes_go_with_the_first_write(tmp_path):
     for passed, calls, requests in ((KEPT_MS, 1, 1), (KEPT_MS + 1, 0, 1), (REQUESTS_KEPT_MS + 1, 0, 0)):
         now[0] = 1_000_000_000_000 + passed
         with Memory.open(path, clock=lambda: now[0]) as memory:
-            Wire(memory).call("session.end", {**session}, [])
-            count = memory.database.row(
-                "SELECT (SELECT count(*) FROM calls), (SELECT count(*) FROM requests)"
+            # Age is counted up to the newest note.
+            wire = Wire(memory)
+            wire.answer("session.remember", {**session, "content": "z"}, [], Call("other", passed, 0))
+            wire.call("session.remember", {**session, "content": "z", "request_id": str(passed)}, [])
+        with Memory.open(path, clock=lambda: now[0]) as memory:
+            # The first write after opening lets go of what is old.
+            Wire(memory).call("session.remember", {**session, "content": "later"}, [])
+            old = memory.database.row(
+                "SELECT (SELECT count(*) FROM calls WHERE client = 'tab'),"
+                " (SELECT count(*) FROM requests WHERE id = 'r')"
             )
-            assert tuple(count) == (calls, requests)
+            assert tuple(old) == (calls, requests)
+
+
+@pytest.mark.parametrize("jumps", [(20,), (-20,), (-20, 0), (20, 0), (0, 0, -20, 0)])
+def test_a_clock_that_jumps_by_years_does_not_apply_a_repeated_call_twice(tmp_path, jumps):
+    path, year = str(tmp_path / "m.db"), 365 * 86_400_000
+    now = [1_700_000_000_000 + (jumps[0] if len(jumps) > 1 else 0) * year]
+    session = {"session_id": "s_1"}
+    kept = {**session, "content": "y", "request_id": "r"}
+    with Memory.open(path, clock=lambda: now[0]) as memory:
+        wire = Wire(memory)
+        wire.call("start_session", {"user_id": "u_1", **session}, [])
+        for number, jump in enumerate(jumps[1:-1]):
+            now[0] = 1_700_000_000_000 + jump * year
+            wire.answer(
+                "session.remember",
+                {**session, "content": "w", "request_id": f"w {number}"},
+                [],
+                Call("w", number, 0),
+            )
+        wire.answer("session.remember", {**session, "content": "x"}, [], Call("tab", 1, 0))
+        wire.call("session.remember", kept, [])
+    now[0] = 1_700_000_000_000 + jumps[-1] * year
+    with Memory.open(path, clock=lambda: now[0]) as memory:
+        wire = Wire(memory)
+        wire.answer("session.remember", {**session, "content": "x"}, [], Call("tab", 1, 0))
+        wire.call("session.remember", kept, [])
+        texts = sorted(one.content for one in memory.timeline("u_1"))
+        assert texts == ["w"] * len(jumps[1:-1]) + ["x", "y"]
 
 
 @settings(max_examples=60, deadline=None)

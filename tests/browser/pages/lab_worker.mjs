@@ -19,6 +19,16 @@ const faults = {
   /** Coming calls of indexedDB.open() that throw UnknownError. */
   unopenable: 0,
   opened: 0,
+  /**
+   * What coming openings come to, one for each: the name of an error that the request ends with, that
+   * name and "!" for one that open() throws, or "silence" for no answer until `answer` is called.
+   * @type {string[]}
+   */
+  openings: [],
+  /** Answers an opening that met silence. @type {(() => void) | undefined} */
+  answer: undefined,
+  /** Years by which the machine's clock is ahead. */
+  years: 0,
   /** @type {IDBDatabase | undefined} */
   last: undefined,
 };
@@ -40,6 +50,13 @@ IDBTransaction.prototype.commit = function () {
   const fault = this.mode === "readwrite" ? faults.commits.shift() : undefined;
   if (fault === "quota") pretend(this, new DOMException("full", "QuotaExceededError"));
   if (fault === "lost before") pretend(this, LOST());
+  if (fault === "held") {
+    // Stays open as long as the worker lives.
+    const turn = () => void (this.objectStore("meta").get("image").onsuccess = turn);
+    turn();
+    postMessage("inside");
+    return;
+  }
   if (fault === "throws") throw new DOMException("The database connection is closing.", "InvalidStateError");
   if (fault === "lost after") {
     // Kept by the store, but the page is told that the connection broke.
@@ -78,8 +95,28 @@ IDBFactory.prototype.open = function (...args) {
     faults.unopenable -= 1;
     throw new DOMException("Internal error opening backing store for indexedDB.open.", "UnknownError");
   }
-  return open.apply(this, args);
+  const fault = faults.openings.shift();
+  if (fault?.endsWith("!")) throw new DOMException("refused", fault.slice(0, -1));
+  const request = open.apply(this, args);
+  if (!fault) return request;
+  // Heard before whoever opens hears it.
+  request.addEventListener("success", (event) => {
+    event.stopImmediatePropagation();
+    if (fault === "silence") {
+      faults.last = request.result;
+      faults.answer = () => request.onsuccess?.(event);
+      return;
+    }
+    request.result.close();
+    Object.defineProperty(request, "error", { value: new DOMException("refused", fault) });
+    request.onerror?.(/** @type {any} */ ({ target: request, type: "error" }));
+  });
+  return request;
 };
+
+const YEAR = 365 * 86_400_000;
+const realNow = Date.now;
+Date.now = () => realNow() + faults.years * YEAR;
 
 const ready = (async () => {
   const lockFileContents = await (await fetch("/py-memory/runtime/pyodide-lock.json")).text();
