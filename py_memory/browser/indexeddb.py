@@ -7,6 +7,7 @@ whole transaction, however late a frozen owner comes back.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyodide.ffi import JsException, create_proxy, to_js
 from py_memory.browser import faults
 from py_memory.browser.events import Events
 from py_memory.database import PAGE_SIZE
-from py_memory.errors import CorruptImage, Internal, OwnerLost
+from py_memory.errors import CorruptImage, Internal, OwnerLost, PyMemoryError
 from py_memory.image.form import PAGE_HEADER_BYTES, Bytes
 from py_memory.image.store import BATCH, OutcomeUnknown
 
@@ -29,6 +30,7 @@ COMMIT_SECONDS = 60.0
 ASK_SECONDS = 10.0
 _FENCE_KEPT = 10_000
 _PUT_AT_ONCE = 256
+_NEW_LOG = "py-memory-log:"
 
 
 def database_name(name: str) -> str:
@@ -64,6 +66,7 @@ class IndexedDBStore:
             StorageLost: The browser cannot open it.
         """
         await self._connect(create=True)
+        await self._begin_log()
         await self._raise_epoch()
 
     async def reconnect(self) -> None:
@@ -163,6 +166,23 @@ class IndexedDBStore:
         connection.onclose = self._on_close
         connection.onversionchange = self._on_versionchange
         self._connection = connection
+
+    async def _begin_log(self) -> None:
+        """Make Chromium begin a new log before anything is written to the one that it found.
+
+        A killed browser may leave half a record at the end of LevelDB's log. Chromium goes on writing behind
+        it, finds the log damaged when it starts again, and then deletes all that the site has stored
+        (google/leveldb#1287). Deleting a database, be it an empty one, makes it begin a new log.
+        """
+        if not js.Reflect.has(js.IDBVersionChangeEvent.prototype, "dataLoss"):
+            return  # another browser, with another store
+        name = _NEW_LOG + self.name
+        # A precaution, and no condition of opening.
+        with suppress(PyMemoryError):
+            (await Opening(name, create=True).connection()).close()
+            await _bounded(
+                self._heard().first(js.indexedDB.deleteDatabase(name), "success", "error", "blocked")
+            )
 
     async def _raise_epoch(self) -> None:
         for _ in range(3):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.crashes import Blow, Chromium, Evidence, Record, Story, blows, put_crashing, table
+from tests.browser.crashes import Chromium, Evidence, Record, Story, blows, put_crashing
 from tests.conftest import OpenBrowser
 from tools.project import Project
 from tools.serve import StaticServer
@@ -37,9 +37,51 @@ def story(site: StaticServer, evidence: Evidence, open_browser: OpenBrowser, tmp
 
 
 def test_ten_kills_lose_and_double_nothing(story: Tell) -> None:
-    """The short form of the soak: every phase, takeovers, opening."""
+    """The short form of the soak: every phase, both takeovers, opening, importing."""
     told = story()
     for blow in blows(10, seed=1):
         record = told.strike(blow)
-        print(record)
         assert record.faults == {}, (blow, record)
+
+
+CHUNKS = 27
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_soak(story: Tell, project: Project, chunk: int) -> None:
+    """Twelve kills of one profile, one of each sort; all chunks are 324.
+
+    What each came to stays in test-results/crashes/, so that chunks run at different times add up;
+    `python -m tests.browser.crashes` prints all of it as a table.
+    """
+    told = story()
+    records: list[Record] = []
+    folder = project.root / "test-results" / "crashes"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        for blow in blows(12, seed=1000 + chunk):
+            records.append(told.strike(blow))
+            assert records[-1].faults == {}, (blow, records[-1])
+    finally:
+        (folder / f"{chunk:03}.json").write_text(
+            json.dumps([asdict(one) for one in records]), encoding="utf-8"
+        )
+
+
+def test_a_log_that_a_kill_cut_off_is_not_written_on(story: Tell) -> None:
+    """Chromium would go on behind half a record, and at the next start delete all that the site has stored."""
+    told = story()
+    told.page.evaluate("() => crashing.once('before')")
+    told.end()
+    with told.chromium.log().open("ab") as log:
+        # The header of a record of 9,000 bytes, of which 20 came.
+        log.write(b"\x12\x34\x56\x78" + (9000).to_bytes(2, "little") + b"\x01" + bytes(20))
+    for write in ("once", "twice"):
+        told.again()
+        told.page.evaluate("write => crashing.once(write)", write)
+        told.end()
+    told.again()
+    found = told.page.evaluate("() => crashing.read()")["found"]
+    assert {write for write, *_ in found} == {"before", "once", "twice"}

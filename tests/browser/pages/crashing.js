@@ -19,7 +19,7 @@ const hash = async (bytes) =>
 const hashOf = ({ data, content }) => hash(data ?? new TextEncoder().encode(content));
 
 const text = (start) => [start, ...Array.from({ length: 5 + below(200) }, () => WORDS[below(WORDS.length)])].join(" ");
-const picture = () => crypto.getRandomValues(new Uint8Array(200 + below(below(5) ? 8000 : 60000)));
+const picture = () => crypto.getRandomValues(new Uint8Array(200 + below(below(8) ? 6000 : 40000)));
 
 /** What one write has in it: a text, a picture, or many rows. @param {string} write */
 function made(write) {
