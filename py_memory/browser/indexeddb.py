@@ -30,7 +30,9 @@ COMMIT_SECONDS = 60.0
 ASK_SECONDS = 10.0
 _FENCE_KEPT = 10_000
 _PUT_AT_ONCE = 256
-_NEW_LOG = "py-memory-log:"
+# Together more than Chromium gathers before it begins a new log; each too small for a file of its own.
+_FILLINGS = 72
+_FILLING_BYTES = 60_000
 
 
 def database_name(name: str) -> str:
@@ -168,21 +170,28 @@ class IndexedDBStore:
         self._connection = connection
 
     async def _begin_log(self) -> None:
-        """Make Chromium begin a new log before anything is written to the one that it found.
+        """Make Chromium begin a new log before anything else is written to the one that it found.
 
         A killed browser may leave half a record at the end of LevelDB's log. Chromium goes on writing behind
         it, finds the log damaged when it starts again, and then deletes all that the site has stored
-        (google/leveldb#1287). Deleting a database, be it an empty one, makes it begin a new log.
+        (google/leveldb#1287). A log is ended when more than 4 MiB are written to it.
         """
         if not js.Reflect.has(js.IDBVersionChangeEvent.prototype, "dataLoss"):
             return  # another browser, with another store
-        name = _NEW_LOG + self.name
+        filling = js.Uint8Array.new(_FILLING_BYTES)
         # A precaution, and no condition of opening.
         with suppress(PyMemoryError):
-            (await Opening(name, create=True).connection()).close()
-            await _bounded(
-                self._heard().first(js.indexedDB.deleteDatabase(name), "success", "error", "blocked")
-            )
+            for filled in (True, False):
+                transaction = self._transaction("fence", "readwrite")
+                done = self._heard().first(transaction, "complete", "abort")
+                fence = transaction.objectStore("fence")
+                if filled:
+                    for key in range(-_FILLINGS, 0):
+                        fence.put(filling, key)
+                else:
+                    fence.delete(js.IDBKeyRange.upperBound(-1))
+                transaction.commit()
+                await self._outcome(transaction, await _bounded(done))
 
     async def _raise_epoch(self) -> None:
         for _ in range(3):

@@ -13,6 +13,7 @@ from playwright.sync_api import Page
 from tests.conftest import OpenBrowser
 
 LIMIT_SECONDS = 60.0
+_BLOCK = 32_768
 
 
 class Chromium:
@@ -52,6 +53,20 @@ class Chromium:
     def log(self) -> Path:
         """Return the log file of the databases of the only site that was visited."""
         return max(self._profile.glob("Default/IndexedDB/*.leveldb/*.log"))
+
+    def left_half_a_record(self) -> bool:
+        """Whether the log ends within a record: LevelDB writes blocks of 32 KiB, and a head of 7 bytes to each."""
+        data = self.log().read_bytes()
+        at, begun = 0, False
+        while at < len(data):
+            left = _BLOCK - at % _BLOCK
+            if left < 7:
+                at += left
+                continue
+            length, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6 : at + 7]
+            at += 7 + length
+            begun = kind in (b"\x02", b"\x03")
+        return at > len(data) or begun
 
     def _is_main(self, process: int) -> bool:
         command = _command(process)

@@ -23,6 +23,8 @@ class Record:
     in_flight: int = 0
     present_unacknowledged: int = 0
     rows: int = 0
+    half_records: bool = False
+    """Whether the browser's own log ended within a record."""
     reopened_ms: int = 0
     lost: int = 0
     doubled: int = 0
@@ -75,8 +77,8 @@ def table(records: Iterable[Record]) -> str:
     }
     lines = [
         "| killed | kills | writes acknowledged | in flight | of these kept whole | lost | doubled | halves"
-        " | altered or never sent | failed checks | reopened in, median |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        " | altered or never sent | failed checks | log cut off | reopened in, median |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for kind, name in names.items():
         if some := kinds.get(kind):
@@ -85,7 +87,7 @@ def table(records: Iterable[Record]) -> str:
             lines.append(
                 f"| {name} | {len(some)} | {total('acknowledged'):,} | {total('in_flight'):,} (least {least})"
                 f" | {total('present_unacknowledged'):,} | {total('lost')} | {total('doubled')}"
-                f" | {total('halves')} | {total('altered') + total('never_sent')} | {total('problems')}"
+                f" | {total('halves')} | {total('altered') + total('never_sent')} | {total('problems')} | {total('half_records')}"
                 f" | {statistics.median(one.reopened_ms for one in some):,.0f} ms |"
             )
     return "\n".join(lines)

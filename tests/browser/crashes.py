@@ -95,6 +95,7 @@ class Story:
         self._wait(self.evidence.struck, blow)
         self.chromium.gone()
         self.evidence.drained()
+        record.half_records = self.chromium.left_half_a_record()
         assert not self.evidence.failures, self.evidence.failures
         sent = set(self.evidence.sent) - before
         record.sent = len(sent)

@@ -6,8 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Error as PlaywrightError
 
-from tests.browser.crashes import Chromium, Evidence, Record, Story, blows, put_crashing
+from tests.browser.chromium import Chromium
+from tests.browser.crash_evidence import Blow, Evidence
+from tests.browser.crash_figures import Record
+from tests.browser.crashes import HERE, Story, blows, put_crashing
 from tests.conftest import OpenBrowser
 from tools.project import Project
 from tools.serve import StaticServer
@@ -78,6 +82,7 @@ def test_a_log_that_a_kill_cut_off_is_not_written_on(story: Tell) -> None:
     with told.chromium.log().open("ab") as log:
         # The header of a record of 9,000 bytes, of which 20 came.
         log.write(b"\x12\x34\x56\x78" + (9000).to_bytes(2, "little") + b"\x01" + bytes(20))
+    assert told.chromium.left_half_a_record()
     for write in ("once", "twice"):
         told.again()
         told.page.evaluate("write => crashing.once(write)", write)
@@ -85,3 +90,34 @@ def test_a_log_that_a_kill_cut_off_is_not_written_on(story: Tell) -> None:
     told.again()
     found = told.page.evaluate("() => crashing.read()")["found"]
     assert {write for write, *_ in found} == {"before", "once", "twice"}
+
+
+MUTATIONS = {
+    "acknowledge_before_complete": [Blow("heard", after=after) for after in (20, 30, 40, 25, 35, 45)],
+    "record_in_its_own_transaction": [
+        Blow("reply", after=after, held=True, early=True) for after in (10, 11, 12, 13)
+    ],
+    "no_ledger": [Blow("sql", after=20, held=True, takeover="died") for _ in range(2)],
+    "many_in_two_transactions": [
+        Blow("reply", after=after, held=True, early=True) for after in (10, 17, 24, 31, 38, 45, 52, 59)
+    ],
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_spoilt_engine_is_noticed(story: Tell, mutation: str) -> None:
+    """Each fault that the soak looks for is found when it is there."""
+    spoilt = (HERE / "crashing_mutations.py").read_text(encoding="utf-8") + f"\n\n{mutation}()\n"
+    told = story(spoilt)
+    for blow in MUTATIONS[mutation]:
+        try:
+            record = told.strike(blow)
+            print(record)
+            faults: object = record.faults
+        except PlaywrightError as error:
+            faults = str(error).splitlines()[0]
+        print(mutation, blow, faults)
+        if faults:
+            return
+    pytest.fail(f"{mutation} was not noticed")

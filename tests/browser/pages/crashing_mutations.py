@@ -1,0 +1,64 @@
+"""Ways to spoil the engine, each of which the crash harness has to notice; run in the worker."""
+
+from py_memory import ledger
+from py_memory.browser.indexeddb import IndexedDBStore, _put_all
+from py_memory.browser.worker import Desk
+
+
+def acknowledge_before_complete():
+    """Answer when the commit was asked for."""
+
+    async def settled(self, done):
+        return "complete"
+
+    IndexedDBStore._settled = settled
+
+
+def record_in_its_own_transaction():
+    """Put the pages in one transaction, and the record about the image in another."""
+
+    async def put(self, records, meta, end):
+        for part in ("pages", "meta"):
+            transaction = self._transaction(self._stores, "readwrite", self._durability)
+            done = self._heard().first(transaction, "complete", "abort")
+            if part == "pages":
+                _put_all(transaction.objectStore("pages"), records)
+            else:
+                transaction.objectStore("meta").put(meta, "image")
+            transaction.commit()
+            await self._outcome(transaction, await self._settled(done))
+
+    IndexedDBStore.put = put
+
+
+def no_ledger():
+    """Apply a call that is made again as if it were new."""
+    ledger.answer_of = lambda connection, call: None
+    ledger.note = lambda connection, call, answer, now: None
+
+
+def many_in_two_transactions():
+    """Keep the first row of a write of many rows before the others."""
+    call = Desk._call
+
+    async def in_two(self, method, args, binary, named):
+        if method == "session.remember_many":
+            await call(self, method, {**args, "items": args["items"][:1]}, binary, None)
+            return await call(self, method, {**args, "items": args["items"][1:]}, binary, None)
+        return await call(self, method, args, binary, named)
+
+    Desk._call = in_two
+
+
+def no_fence():
+    """Commit whoever owns the memory."""
+
+    async def put(self, records, meta, end):
+        transaction = self._transaction(self._stores, "readwrite", self._durability)
+        done = self._heard().first(transaction, "complete", "abort")
+        _put_all(transaction.objectStore("pages"), records)
+        transaction.objectStore("meta").put(meta, "image")
+        transaction.commit()
+        await self._outcome(transaction, await self._settled(done))
+
+    IndexedDBStore.put = put
