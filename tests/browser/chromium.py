@@ -55,7 +55,7 @@ class Chromium:
         return max(self._profile.glob("Default/IndexedDB/*.leveldb/*.log"))
 
     def left_half_a_record(self) -> bool:
-        """Whether the log ends within a record: LevelDB writes blocks of 32 KiB, and a head of 7 bytes to each."""
+        """Whether the log ends within a record: 7 bytes stand before each part, in blocks of 32 KiB."""
         data = self.log().read_bytes()
         at, begun = 0, False
         while at < len(data):

@@ -23,7 +23,9 @@ class Blow:
     `import`. A phase is met when `after` others like it have passed. If it is `held`, the worker stands there
     until the end, else it goes on for `delay` seconds. `early` is the first of two places: for
     `complete` before the commit is asked for, for `reply` at the event. `takeover` says how the first owner
-    goes before: `closed` tab or `died` worker; the phase is then the next owner's.
+    goes before: `closed` tab or `died` worker, and the phase is then the next owner's; or `frozen` before an
+    SQL commit until the next owner has written, and killed `delay` seconds after it thawed. (Within a
+    transaction of IndexedDB a frozen owner holds up the next one's for longer than a test can wait.)
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Evidence:
         self.imported = False
         self.struck = threading.Event()
         self.enough = threading.Event()
+        self.thawed = threading.Event()
         self._blow: Blow | None = None
         self._strike: Callable[[], None] = lambda: None
         self._heard = 0
@@ -81,6 +84,7 @@ class Evidence:
             self.imported = False
             self.struck.clear()
             self.enough.clear()
+            self.thawed.clear()
 
     def drained(self) -> None:
         """Wait until all that was said before the end has been heard."""
@@ -120,16 +124,22 @@ class Evidence:
             return self._time(what, blow)
 
     def _time(self, what: str, blow: Blow) -> tuple[dict[str, Any], float | None]:
-        first_of_phase = what.partition("/")[0] == "phase"
-        if first_of_phase:
+        if what.startswith("phase/"):
+            if blow.takeover == "frozen":
+                self.enough.set()
+                return {"frozen": True}, None
             return {}, -1 if blow.held else blow.delay
         if what == "go":
+            if blow.takeover == "frozen":
+                return {"phase": "sql", "after": blow.after}, None
             if blow.takeover == "died":
                 return {"phase": "reply", "after": blow.after, "dies": True}, None
             return ({} if blow.takeover else blow.plan), None
         if what == "worker":
             self._workers += 1
             if self._workers > 1:
+                return {}, None
+            if blow.takeover == "frozen":
                 return {}, None
             if blow.kind == "opening" or (blow.takeover and blow.kind == "random"):
                 return {}, blow.delay
@@ -138,7 +148,7 @@ class Evidence:
             return {}, blow.delay
         if what == "acked":
             self._heard += 1
-            if self._heard == blow.after:
+            if self._heard == blow.after and blow.takeover != "frozen":
                 self.enough.set()
                 if blow.kind == "heard":
                     return {}, -1
@@ -146,7 +156,15 @@ class Evidence:
                     return {}, blow.delay
         return {}, None
 
-    def _end(self) -> None:
+    def acknowledged(self, more: int) -> None:
+        """Wait until so many more writes have been acknowledged."""
+        until, wanted = time.monotonic() + LIMIT_SECONDS, len(self.acked) + more
+        while len(self.acked) < wanted:
+            assert time.monotonic() < until, "nobody took over from the frozen owner"
+            time.sleep(0.01)
+
+    def end(self) -> None:
+        """Strike now, if it has not been done."""
         with self._lock:
             if not self.struck.is_set():
                 self._strike()
@@ -176,9 +194,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         answer, after = self.heard_by._hear(self.path.lstrip("/"), json.loads(body) if body else {})
         if after is not None and after < 0:
-            self.heard_by._end()
+            self.heard_by.end()
             self.close_connection = True
             return
+        if "frozen" in answer:
+            self.heard_by.thawed.wait(LIMIT_SECONDS)
         text = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Access-Control-Allow-Origin", "*")
@@ -191,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _later(self, seconds: float) -> None:
         time.sleep(seconds)
-        self.heard_by._end()
+        self.heard_by.end()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base class's
         """Say nothing."""

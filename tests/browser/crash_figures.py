@@ -56,6 +56,10 @@ def judge(record: Record, found: Found, sent: dict[str, list[str]], wanted: set[
         record.halves += len(rows) < len(sent.get(write, ()))
 
 
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
 def table(records: Iterable[Record]) -> str:
     """Return the figures as they stand in the documentation."""
     kinds: defaultdict[str, list[Record]] = defaultdict(list)
@@ -75,26 +79,26 @@ def table(records: Iterable[Record]) -> str:
         "all": "**all**",
         "takeover": "of these after a takeover",
     }
-    lines = [
-        "| killed | kills | writes acknowledged | in flight | of these kept whole | lost | doubled | halves"
-        " | altered or never sent | failed checks | log cut off | reopened in, median |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    heads = (
+        "killed|kills|acknowledged|in flight|of these kept whole|lost|doubled|halves|other faults|log cut off"
+        "|reopened in, median"
+    ).split("|")
+    lines = [_row(heads), _row(["---"] * len(heads))]
     for kind, name in names.items():
         if some := kinds.get(kind):
             total = lambda field, some=some: sum(getattr(one, field) for one in some)  # noqa: E731
+            others = total("altered") + total("never_sent") + total("problems")
             least = min(one.in_flight for one in some)
-            lines.append(
-                f"| {name} | {len(some)} | {total('acknowledged'):,} | {total('in_flight'):,} (least {least})"
-                f" | {total('present_unacknowledged'):,} | {total('lost')} | {total('doubled')}"
-                f" | {total('halves')} | {total('altered') + total('never_sent')} | {total('problems')} | {total('half_records')}"
-                f" | {statistics.median(one.reopened_ms for one in some):,.0f} ms |"
-            )
+            cells = [name, len(some), total("acknowledged"), f"{total('in_flight'):,} (least {least})"]
+            cells += [total(one) for one in ("present_unacknowledged", "lost", "doubled", "halves")]
+            cells += [others, total("half_records")]
+            cells += [f"{statistics.median(one.reopened_ms for one in some):,.0f} ms"]
+            lines.append(_row(f"{one:,}" if isinstance(one, int) else one for one in cells))
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Print the figures of all chunks that were run."""
+    """Print the figures of all chunks that were run: `python -m tests.browser.crash_figures`."""
     folder = Path(__file__).parents[2] / "test-results" / "crashes"
     files = sorted(folder.glob("*.json"))
     print(table(Record(**one) for file in files for one in json.loads(file.read_text(encoding="utf-8"))))

@@ -9,6 +9,7 @@ an acknowledgement that the kill cut off is only not counted.
 import json
 import random
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from playwright.sync_api import Page
 from tests.browser.chromium import Chromium
 from tests.browser.crash_evidence import LIMIT_SECONDS, PHASES, Blow, Evidence
 from tests.browser.crash_figures import Found, Record, judge
+from tests.browser.freezing import frozen
 from tools.serve import CONTENT_SECURITY_POLICY, Override, StaticServer
 
 HERE = Path(__file__).parent / "pages"
@@ -144,12 +146,18 @@ class Story:
                 return
             for number, page in enumerate([first, *others]):
                 page.evaluate("w => crashing.write(w, 3)", f"{writer}.{number}")
-            first.evaluate("() => crashing.go()") if blow.takeover != "closed" else others[0].evaluate(
-                "() => 0"
-            )
             if blow.takeover == "closed":
                 self._wait(self.evidence.enough, blow)
                 first.close()
+                return
+            first.evaluate("() => crashing.go()")
+            if blow.takeover == "frozen":
+                self._wait(self.evidence.enough, blow)
+                with frozen(first):
+                    self.evidence.acknowledged(10)
+                    self.evidence.thawed.set()
+                time.sleep(blow.delay)
+                self.evidence.end()
 
     def _wait(self, event: threading.Event, blow: Blow) -> None:
         assert event.wait(LIMIT_SECONDS), (blow, self.evidence.failures)
@@ -174,7 +182,7 @@ class Story:
 
 
 def blows(count: int, seed: int) -> list[Blow]:
-    """Return so many, all twelve sorts in turn, with random moments."""
+    """Return so many, all thirteen sorts in turn, with random moments."""
     chance = random.Random(seed)
     sorts: list[Callable[[], Blow]] = [
         lambda: _at(chance, "sql", held=True),
@@ -189,6 +197,7 @@ def blows(count: int, seed: int) -> list[Blow]:
         lambda: _at(chance, "complete", held=True),
         lambda: _at(chance, "sql", held=False),
         lambda: _at(chance, "reply", held=False),
+        lambda: Blow("random", chance.uniform(0, 0.5), chance.randint(3, 20), takeover="frozen"),
     ]
     return [sorts[number % len(sorts)]() for number in range(count)]
 

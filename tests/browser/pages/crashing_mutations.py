@@ -1,4 +1,5 @@
 """Ways to spoil the engine, each of which the crash harness has to notice; run in the worker."""
+# ruff: noqa: ARG001, ARG005  # they stand in for what takes more
 
 from py_memory import ledger
 from py_memory.browser.indexeddb import IndexedDBStore, _put_all
