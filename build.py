@@ -14,7 +14,8 @@ USAGE = """usage: python3 build.py [command] [arguments]
 
   build    make dist/ and print its sizes (the default)
   serve    build, then serve dist/ on http://localhost:8000 (--port N for another one)
-  test     build, check style and types, then run pytest with the arguments given
+  test     build, check style and types, then run pytest with the arguments given: everything in Chromium and
+           the core of it in Firefox and WebKit; --engine chromium|firefox|webkit|all runs everything there
   bench    build, then measure in Chromium
 """
 
@@ -35,7 +36,8 @@ def main(arguments: list[str]) -> int:
     from tools import environment  # noqa: PLC0415 - only now is it sure that Python can read it
 
     try:
-        python = environment.prepare(ROOT, browser=command in {"test", "bench"})
+        needed = {"test": environment.engines_of(rest), "bench": ("chromium",)}
+        python = environment.prepare(ROOT, browsers=needed.get(command, ()))
     except environment.MissingError as missing:
         print(f"build: {missing}")
         return 1

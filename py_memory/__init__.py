@@ -3,6 +3,7 @@
 from py_memory.errors import PyMemoryError
 from py_memory.memory import Memory
 from py_memory.records import Found, Fragment, Hit, Intent, Page
+from py_memory.recovering import recover
 from py_memory.session import Session
 from py_memory.settings import Settings
 
@@ -18,4 +19,5 @@ __all__ = [
     "PyMemoryError",
     "Session",
     "Settings",
+    "recover",
 ]

@@ -185,10 +185,11 @@ def insert_row(connection: sqlite3.Connection, user_id: str, scope: str, row: di
     """Write an intent's row as it is, with what `find` looks for."""
     values = [row[name.strip()] for name in INTENT_COLUMNS.split(",")]
     pk = connection.execute(_INSERT, (user_id, scope, *values)).lastrowid
-    _index(connection, int(pk or 0), user_id, row)
+    index_row(connection, int(pk or 0), user_id, row)
 
 
-def _index(connection: sqlite3.Connection, pk: int, user_id: str, row: dict[str, Any]) -> None:
+def index_row(connection: sqlite3.Connection, pk: int, user_id: str, row: dict[str, Any]) -> None:
+    """Note under which hashes `find` finds an intent."""
     closed = int(row["valid_to"] is not None)
     session_id, skill = connection.execute(
         "SELECT session_id, skill FROM fragments WHERE id = ?", (row["fragment_id"],)
@@ -215,7 +216,7 @@ def _reindex(connection: sqlite3.Connection, intent_id: str) -> None:
     ).fetchone()
     names = [name.strip() for name in INTENT_COLUMNS.split(",")]
     connection.execute("DELETE FROM intent_terms WHERE intent = ?", (pk,))
-    _index(connection, pk, user_id, dict(zip(names, values, strict=True)))
+    index_row(connection, pk, user_id, dict(zip(names, values, strict=True)))
 
 
 def rewrite_row(connection: sqlite3.Connection, row: dict[str, Any]) -> None:

@@ -28,16 +28,23 @@ class Engine:
         self.ids = Ids()
         self.session_zones: dict[str, str] = {}
         self._touched: dict[str, tuple[int, int]] = {}
+        self._pruned = False
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Run a write verb: one transaction, in which what was recalled before is counted too."""
+        """Run a write verb: one transaction, in which what was recalled before is counted too.
+
+        The first one also lets go of what the ledger need not know any more: opening writes nothing.
+        """
         touched, self._touched = self._touched, {}
         try:
             with self.database.atomic() as connection:
                 if touched:
                     _store_touches(connection, touched)
+                if not self._pruned:
+                    ledger.prune(connection, self.clock())
                 yield connection
+            self._pruned = True
         except BaseException:
             self.index.forget_cache()
             self._touched = touched
@@ -54,11 +61,6 @@ class Engine:
         if self._touched:
             with self.write():
                 pass
-
-    def prune(self) -> None:
-        """Let go of what the ledger need not know any more."""
-        with self.write() as connection:
-            ledger.prune(connection, self.clock())
 
     def after_undo(self) -> None:
         """Drop what is held in memory: the database under it was put back to an earlier state."""

@@ -23,7 +23,12 @@ _ROLLBACK = b"\x01\x01"
 def exported(engine: Engine) -> bytes:
     """Return the database as one file in rollback-journal format."""
     engine.flush()
-    image = bytearray(engine.database.connection.serialize())
+    return as_file(engine.database)
+
+
+def as_file(database: Database) -> bytes:
+    """Return a database's pages in the format that every tool opens from a lone file."""
+    image = bytearray(database.connection.serialize())
     image[_FORMAT] = _ROLLBACK
     return bytes(image)
 

@@ -16,6 +16,7 @@ from py_memory import (
 )
 from py_memory.database import Database
 from py_memory.engine import Engine
+from py_memory.errors import Unsupported
 from py_memory.metrics import counted
 from py_memory.records import Found, Fragment, Hit
 from py_memory.schema import migrate, refuse_unread
@@ -41,6 +42,7 @@ class Memory:
         time_zone: str = "UTC",
         zones: Zones | None = None,
         owned: bool = False,
+        passphrase: str | None = None,
     ) -> Self:
         """Open the memory in a file (or `":memory:"`), making or upgrading it as needed.
 
@@ -52,7 +54,14 @@ class Memory:
             SchemaNewer: A newer version wrote it; it is left untouched.
             CorruptImage: It is damaged or no memory.
             StorageBlocked: It cannot be opened.
+            Unsupported: A passphrase was given: only a memory in a browser can have one.
         """
+        if passphrase is not None:
+            message = (
+                "Only a memory in a browser can have a passphrase: encrypt the file or the disk it is on,"
+                " and open it without."
+            )
+            raise Unsupported(message, option="passphrase")
         chosen = settings_of(settings)
         zone_port = zones or system_zones
         now = system_clock if clock is None else whole(clock)
@@ -63,7 +72,6 @@ class Memory:
             migrate(database)
             engine = Engine(database, chosen, now, time_zone, zone_port)
             engine.index.ensure()
-            engine.prune()
         except BaseException:
             database.close()
             raise

@@ -217,7 +217,6 @@ _SECOND = (
         PRIMARY KEY (client, number)
     ) STRICT, WITHOUT ROWID
     """,
-    "CREATE INDEX calls_by_age ON calls (at)",
     "CREATE INDEX requests_by_age ON requests (at)",
 )
 

@@ -3,27 +3,56 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import Playwright, sync_playwright
 
-from tools.environment import find_chromium
+from tests.browser.engines import ENGINES, Engine, start_engine
 from tools.project import Project
 from tools.serve import CONTENT_SECURITY_POLICY, StaticServer
 
 PROJECT = Project()
 
-CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+OpenBrowser = Callable[..., Any]
 
-OpenBrowser = Callable[..., BrowserContext]
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--engine`: which browsers the end-to-end tests run in."""
+    parser.addoption(
+        "--engine",
+        choices=(*ENGINES, "all"),
+        help="run the browser tests here; without it all run in chromium, those marked core in each",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make the engine a parameter of whatever needs a browser."""
+    if "engine_name" not in metafunc.fixturenames:
+        return
+    chosen = metafunc.config.getoption("--engine")
+    mark = metafunc.definition.get_closest_marker("only")
+    able = mark.args if mark else ENGINES
+    if chosen is None:
+        core = metafunc.definition.get_closest_marker("core")
+        wanted = [name for name in ENGINES if name in able] if core else ["chromium"]
+        wanted = wanted if "chromium" in wanted else [*able]
+    else:
+        wanted = [*ENGINES] if chosen == "all" else [chosen]
+    metafunc.parametrize(
+        "engine_name",
+        [
+            name if name in able else pytest.param(name, marks=pytest.mark.skip(reason=_because(mark, name)))
+            for name in wanted
+        ],
+        indirect=True,
+        scope="session",
+    )
+
+
+def _because(mark: pytest.Mark | None, name: str) -> str:
+    assert mark is not None
+    return f"not in {name}: {mark.kwargs['because']}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -77,31 +106,34 @@ def playwright() -> Iterator[Playwright]:
         yield driver
 
 
+@pytest.fixture(scope="session")
+def engine_name(request: pytest.FixtureRequest) -> str:
+    """The engine of this run of the test: "chromium", "firefox" or "webkit"."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def engine(engine_name: str, project: Project, request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The engine itself: see tests/browser/engines for what it can do."""
+    made = start_engine(engine_name, project, lambda: request.getfixturevalue("playwright"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def open_browser(playwright: Playwright, tmp_path: Path) -> Iterator[OpenBrowser]:
-    """Start Chromium: open_browser(profile=folder, **options of launch_persistent_context).
+def open_browser(engine: Engine, tmp_path: Path) -> Iterator[OpenBrowser]:
+    """Start the engine's browser: open_browser(profile=folder, **options of Engine.launch).
 
     The same profile folder in a later call is the same person coming back. Without one each call is a
     fresh person. What is still open is closed after the test.
     """
-    executable = find_chromium(PROJECT.root)
-    if executable is None:
-        pytest.fail("Chromium is missing: python3 build.py test installs it")
     count = 0
     with ExitStack() as stack:
 
-        def start(
-            profile: Path | None = None, args: list[str] | None = None, **options: object
-        ) -> BrowserContext:
+        def start(profile: Path | None = None, **options: Any) -> Any:
             nonlocal count
             count += 1
-            context = playwright.chromium.launch_persistent_context(
-                str(profile or tmp_path / f"profile-{count}"),
-                executable_path=executable,
-                headless=True,
-                args=[*CHROMIUM_FLAGS, *(args or [])],
-                **options,
-            )
+            context = engine.launch(profile or tmp_path / f"profile-{count}", **options)
             stack.callback(context.close)
             return context
 
@@ -109,6 +141,6 @@ def open_browser(playwright: Playwright, tmp_path: Path) -> Iterator[OpenBrowser
 
 
 @pytest.fixture
-def page(open_browser: OpenBrowser) -> Page:
+def page(open_browser: OpenBrowser) -> Any:
     """A page of a fresh browser."""
     return open_browser().pages[0]

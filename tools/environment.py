@@ -1,16 +1,18 @@
-"""Everything that has to be there before the build: Python packages, npm packages, a browser.
+"""Everything that has to be there before the build: Python packages, npm packages, browsers.
 
 Standard library only: this runs before anything is installed. Each step leaves a stamp, so that a second
 run looks and goes on.
 """
 
+import argparse
 import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.locking import exclusive
@@ -44,8 +46,8 @@ def venv_python(root: Path) -> Path:
     return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python"
 
 
-def prepare(root: Path, *, browser: bool) -> Path:
-    """Set up what is missing and return the interpreter that has the packages.
+def prepare(root: Path, *, browsers: Sequence[str] = ()) -> Path:
+    """Set up what is missing, these browsers too, and return the interpreter that has the packages.
 
     Raises:
         MissingError: a tool that this script cannot install itself is missing.
@@ -53,8 +55,7 @@ def prepare(root: Path, *, browser: bool) -> Path:
     with exclusive(root / ".cache" / "environment.lock"):
         python = _prepare_python(root)
         _prepare_node(root)
-        if browser:
-            _prepare_browser(root, python)
+        _prepare_browsers(root, python, browsers)
     return python
 
 
@@ -239,34 +240,93 @@ def find_chromium(root: Path) -> str | None:
     return None
 
 
-def _prepare_browser(root: Path, python: Path) -> None:
-    """Install Chromium where there is none.
+def find_firefox() -> str | None:
+    """Return an installed Firefox, the ESR before any other, or None."""
+    chosen = os.environ.get("PY_MEMORY_FIREFOX")
+    if chosen:
+        return chosen
+    for name in ("firefox-esr", "firefox"):
+        found = shutil.which(name)
+        if found:
+            return found
+    path = Path("/Applications/Firefox.app/Contents/MacOS/firefox")
+    return str(path) if path.exists() else None
+
+
+def find_webkit() -> str | None:
+    """Return the driver of WebKitGTK, or None where it or the screen for it (Xvfb) is missing."""
+    return shutil.which("WebKitWebDriver") if shutil.which("Xvfb") else None
+
+
+def engines_of(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the engines that `test` needs with these arguments: the one of `--engine`, or all."""
+    chosen = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    chosen.add_argument("--engine")
+    name = chosen.parse_known_args(list(arguments))[0].engine
+    return (name,) if name in BROWSERS else tuple(BROWSERS)
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A browser for the tests: how it is found, and where it comes from when it is not there."""
+
+    find: Callable[[Path], str | None]
+    packages: tuple[str, ...]
+    advice: str
+
+
+BROWSERS = {
+    "chromium": Browser(
+        find_chromium,
+        ("chromium",),
+        "Chromium is missing; install it or Chrome (on Debian: sudo apt-get install chromium)",
+    ),
+    "firefox": Browser(
+        lambda _: find_firefox(),
+        ("firefox-esr",),
+        "Firefox is missing; install it (on Debian: sudo apt-get install firefox-esr),"
+        " or test without it: build.py test --engine chromium",
+    ),
+    "webkit": Browser(
+        lambda _: find_webkit(),
+        ("webkit2gtk-driver", "libwebkit2gtk-4.1-0", "xvfb"),
+        "WebKitWebDriver or Xvfb is missing; testing in WebKit needs Linux with WebKitGTK (on Debian: sudo"
+        " apt-get install webkit2gtk-driver libwebkit2gtk-4.1-0 xvfb),"
+        " or test without it: build.py test --engine chromium",
+    ),
+}
+
+
+def _prepare_browsers(root: Path, python: Path, names: Sequence[str]) -> None:
+    """Install the browsers that are not there.
 
     Raises:
-        MissingError: there is no way to install it from here.
+        MissingError: there is no way to install one of them from here.
     """
-    if find_chromium(root):
-        return
-    advice = "Chromium is missing; install it or Chrome (on Debian: sudo apt-get install chromium)"
+    missing = [BROWSERS[name] for name in names if not BROWSERS[name].find(root)]
     apt = shutil.which("apt-get")
-    if apt and hasattr(os, "geteuid") and os.geteuid() == 0:
-        say("installing Chromium (apt-get install chromium)")
+    if missing and apt and hasattr(os, "geteuid") and os.geteuid() == 0:
+        packages = [package for browser in missing for package in browser.packages]
+        say(f"installing browsers (apt-get install {' '.join(packages)})")
         quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+        advice = missing[0].advice
         run([apt, "-qq", "update"], cwd=root, failure=advice, env=quiet)
-        run(
-            [apt, "-qq", "-y", "--no-install-recommends", "install", "chromium"],
-            cwd=root,
-            failure=advice,
-            env=quiet,
-        )
-    else:
-        say("installing Chromium (playwright install chromium)")
-        run([str(python), "-m", "playwright", "install", "chromium"], cwd=root, failure=advice)
-        ask = (
-            "from playwright.sync_api import sync_playwright\n"
-            "with sync_playwright() as p: print(p.chromium.executable_path)"
-        )
-        where = run([str(python), "-c", ask], cwd=root, failure=advice).strip()
-        (root / ".cache" / "chromium.path").write_text(where, encoding="utf-8")
-    if not find_chromium(root):
-        raise MissingError(advice)
+        install = [apt, "-qq", "-y", "--no-install-recommends", "install", *packages]
+        run(install, cwd=root, failure=advice, env=quiet)
+    elif BROWSERS["chromium"] in missing:
+        _install_own_chromium(root, python)
+    for browser in missing:
+        if not browser.find(root):
+            raise MissingError(browser.advice)
+
+
+def _install_own_chromium(root: Path, python: Path) -> None:
+    say("installing Chromium (playwright install chromium)")
+    advice = BROWSERS["chromium"].advice
+    run([str(python), "-m", "playwright", "install", "chromium"], cwd=root, failure=advice)
+    ask = (
+        "from playwright.sync_api import sync_playwright\n"
+        "with sync_playwright() as p: print(p.chromium.executable_path)"
+    )
+    where = run([str(python), "-c", ask], cwd=root, failure=advice).strip()
+    (root / ".cache" / "chromium.path").write_text(where, encoding="utf-8")

@@ -144,6 +144,11 @@ export class Calls {
   /** Take no more calls, and reject those that have not been answered. @param {PyMemoryError} error @param {PyMemoryError} later */
   end(error, later) {
     this.#over = later;
+    this.fail(error);
+  }
+
+  /** Reject what has not been answered. @param {PyMemoryError} error */
+  fail(error) {
     for (const id of [...this.#pending.keys()]) this.#settle(id)?.reject(error);
   }
 

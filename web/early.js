@@ -15,7 +15,7 @@ const RECORD = 16 + 4096;
 const MOST = 32_768;
 
 /**
- * @typedef {{meta: string, batches: (Uint8Array | unknown[])[]}} Early
+ * @typedef {{meta: string | Uint8Array, batches: (Uint8Array | unknown[])[]}} Early
  */
 
 /**
@@ -34,7 +34,8 @@ export async function readEarly(name) {
     mine.onversionchange = () => mine.close();
     const transaction = mine.transaction(["meta", "pages"]);
     const meta = await answer(transaction.objectStore("meta").get("image"));
-    const count = JSON.parse(meta).page_count;
+    // A sealed record begins with the number of pages, in the clear.
+    const count = typeof meta === "string" ? JSON.parse(meta).page_count : new DataView(meta.buffer).getUint32(0, true);
     if (!(count <= MOST)) return null;
     const asked = [];
     for (let first = 1; first <= count; first += BATCH) {
@@ -50,7 +51,8 @@ export async function readEarly(name) {
 }
 
 /**
- * A portion in one piece, which Python takes over at once; as it is if a record has not the size of a page's.
+ * A portion in one piece, which Python takes over at once; as it is if a record has not the size of a page's, as
+ * sealed ones have not.
  * @param {unknown[]} records
  */
 function joined(records) {

@@ -116,6 +116,13 @@ export interface OpenOptions {
   timeZone?: string;
   /** `relaxed` acknowledges before the disk has it: faster, and the last writes can be lost with the power; `strict`. */
   durability?: "strict" | "relaxed";
+  /**
+   * Seals the stored memory; not empty, compared after NFKC. A new memory is sealed from its first byte, a plain one is
+   * converted, a sealed one opens with its own only. Lost, nothing opens the memory.
+   */
+  passphrase?: string;
+  /** `memory`: where the browser refuses storage, open a memory that ends with the page (`storage.mode` says so); none. */
+  fallback?: "memory";
   /** A fixed present in milliseconds since 1970, for tests and simulations. */
   clock?: number;
   /** The folder of our files; that of this module. */
@@ -134,21 +141,64 @@ export interface OpenOptions {
  * ```
  *
  * @throws {BootError} the runtime did not start: `details` has `stage`, `url`, `hint`
- * @throws {PyMemoryError} `insecure_context`, `already_open`, `invalid_argument`, `corrupt_image`, `schema_newer`, …
+ * @throws {PyMemoryError} `insecure_context`, `already_open`, `invalid_argument`, `wrong_passphrase`, `corrupt_image`, `schema_newer`, …
  */
 export function openMemory(options?: OpenOptions): Promise<Memory>;
 
 /**
  * The stored pages of a memory as they are, unchecked, even when it cannot be opened (`corrupt_image`, `schema_newer`) or
- * another tab owns it; nothing is changed. What SQLite makes of them is another matter.
+ * another tab owns it; nothing is changed. What SQLite makes of them is another matter. Sealed pages are opened with the
+ * `passphrase`; those that do not open are zeros.
  *
  * ```js
  * const file = await exportRaw({ name: "agent_memory" });
  * ```
  *
- * @throws {PyMemoryError} `not_found` when nothing is stored under the name, `storage_lost`, `boot_failed`
+ * @throws {PyMemoryError} `not_found` when nothing is stored under the name, `wrong_passphrase`, `storage_lost`, `boot_failed`
  */
-export function exportRaw(options?: Pick<OpenOptions, "name" | "assetBase" | "timeoutMs" | "onProgress">): Promise<Blob>;
+export function exportRaw(options?: Pick<OpenOptions, "name" | "passphrase" | "assetBase" | "timeoutMs" | "onProgress">): Promise<Blob>;
+
+/** What `recover` found. Numbers only, never content. */
+export interface RecoveryReport {
+  /** Nothing was damaged, lost or made up. */
+  complete: boolean;
+  /** Pages that were looked at. */
+  pages: number;
+  /** How often each kind of damage was met. */
+  damage: Record<string, number>;
+  /** By table. */
+  tables: Record<string, RecoveredRows>;
+}
+
+/** What became of one table. */
+export interface RecoveredRows {
+  /** Rows that were kept. */
+  rows: number;
+  /** Those of them in which something does not fit. */
+  doubtful: number;
+  /** Rows made up, so that others that refer to them could be kept. */
+  placeholders: number;
+  /** Rows that are known to have been there, and could not be kept. */
+  lost: number;
+}
+
+/**
+ * What can still be read of a memory that does not open, as a new database, and a report of what was lost.
+ * Nothing is changed, unless `replace` is true: then the stored memory is replaced by it, in one transaction.
+ * Export the raw bytes first: what could not be read is gone after that.
+ *
+ * ```js
+ * const raw = await exportRaw({ name: "agent_memory" });
+ * const { image, report } = await recover({ name: "agent_memory" });
+ * await recover({ name: "agent_memory", replace: true });
+ * ```
+ *
+ * @throws {PyMemoryError} `already_open` (with `replace`), `not_found`, `corrupt_image` when nothing can be read,
+ *   `schema_newer`, `unsupported_format`, `storage_lost`, `boot_failed`
+ */
+export function recover(
+  options?: Pick<OpenOptions, "name" | "assetBase" | "timeoutMs" | "onProgress"> & { replace?: boolean },
+): Promise<{ image: Blob; report: RecoveryReport }>;
 
 /** How the memory is kept. */
 export interface StorageState {
@@ -534,6 +584,14 @@ export interface Memory {
   on<E extends keyof MemoryEvents>(event: E, listener: (data: MemoryEvents[E]) => void): () => void;
 
   /**
+   * Ask the browser to keep the memory for good, best from a click of the person; some browsers ask in turn.
+   * ```js
+   * const { persisted } = await memory.persist();
+   * ```
+   */
+  persist(options?: CallOptions): Promise<StorageState>;
+
+  /**
    * Start a session of a user, or resume the one under `sessionId`.
    * ```js
    * const session = await memory.startSession({ userId: "u_1", userName: "Ann", skill: "booking" });
@@ -645,6 +703,14 @@ export interface Memory {
    * ```
    */
   reindex(options?: CallOptions): Promise<{ fragments: number }>;
+
+  /**
+   * Give a sealed memory another passphrase; one record is written, what is remembered stays sealed as it is.
+   * ```js
+   * await memory.changePassphrase({ passphrase: old.value, newPassphrase: next.value });
+   * ```
+   */
+  changePassphrase(options: CallOptions & { passphrase: string; newPassphrase: string }): Promise<void>;
 
   /**
    * Answer the calls that were made, end the worker, free the name. Closing twice is closing once.

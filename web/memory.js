@@ -8,6 +8,7 @@ import { Calls } from "./calls.js";
 import { BootError, CODES, PyMemoryError } from "./errors.js";
 import { Host } from "./host.js";
 import { begin, checked, requireSecureContext } from "./opening.js";
+import { rewrapped } from "./passphrase.js";
 import { Args, invalid, toWire } from "./protocol.js";
 import { Tab } from "./tabs.js";
 
@@ -62,15 +63,29 @@ export async function exportRaw(options = {}) {
   return new Blob([image], { type: IMAGE_TYPE });
 }
 
+/** @type {typeof import("./memory.js").recover} */
+export async function recover({ replace = false, ...options } = {}) {
+  const given = checked(options);
+  if (typeof replace !== "boolean") throw invalid("'replace' is true or false.", "replace");
+  requireSecureContext();
+  const host = new Host();
+  const { image, report } = await begin(host, new Calls(), listening(given), given, "recover", { replace });
+  await host.end();
+  return { image: new Blob([image], { type: IMAGE_TYPE }), report };
+}
+
 /**
  * @param {ReturnType<typeof checked>} given
  * @returns {Promise<Memory>}
  */
 async function start(given) {
+  requireSecureContext();
   const events = listening(given);
   const tab = new Tab(given, events);
   const memory = new Memory(given.name, tab, events);
   memory.storage = await tab.open();
+  // A task later, when the caller has the memory and has said what it listens to.
+  if (memory.storage.mode === "memory") setTimeout(() => events.emit("storage", memory.storage));
   return memory;
 }
 
@@ -198,7 +213,8 @@ class Memory {
 
   /** @param {Options} options */
   async startSession(options) {
-    return new Session(this.#caller, await this.#caller.call("start_session", options));
+    const { timeZone } = plainObject(options ?? {}, "options");
+    return new Session(this.#caller, await this.#caller.call("start_session", options), timeZone);
   }
 
   /** @param {Options} options */
@@ -268,6 +284,21 @@ class Memory {
     return this.#caller.call("reindex", options);
   }
 
+  /** @param {Options} options */
+  async changePassphrase(options) {
+    const { passphrase, newPassphrase, ...rest } = plainObject(options, "options");
+    // Made here: what goes to the owner, which may be another tab's, is a record that is stored anyway.
+    const records = await rewrapped(this.name, passphrase, newPassphrase);
+    await this.#caller.call("change_key", rest, records);
+    this.#tab.passphrase = /** @type {string} */ (newPassphrase);
+  }
+
+  async persist() {
+    // Only a page can ask; older browsers have nothing to ask, and some refuse by an error.
+    if (this.storage.mode !== "memory") await navigator.storage?.persist?.().catch(() => false);
+    return await this.#caller.call("storage");
+  }
+
   close() {
     const closing = this.#tab.close();
     this.#leave(closing);
@@ -282,10 +313,13 @@ class Memory {
 /** @implements {SessionVerbs} */
 class Session {
   #caller;
+  /** Said with every recall: whoever owns the memory by then may not have heard it. */
+  #zone;
 
-  /** @param {Caller} caller @param {{id: string, userId: string, skill: string}} row */
-  constructor(caller, { id, userId, skill }) {
+  /** @param {Caller} caller @param {{id: string, userId: string, skill: string}} row @param {unknown} timeZone */
+  constructor(caller, { id, userId, skill }, timeZone) {
     this.#caller = caller;
+    this.#zone = timeZone === undefined ? {} : { timeZone };
     this.id = id;
     this.userId = userId;
     this.skill = skill;
@@ -312,8 +346,9 @@ class Session {
   }
 
   /** @param {string} [query] @param {Options} [options] */
-  async recall(query = "", options) {
-    return await this.#caller.call("session.recall", options, { query, session_id: this.id });
+  async recall(query = "", options = {}) {
+    const own = { ...this.#zone, ...plainObject(options, "options") };
+    return await this.#caller.call("session.recall", own, { query, session_id: this.id });
   }
 
   /** @param {Options} [options] */

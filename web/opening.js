@@ -1,6 +1,7 @@
 // @ts-check
 /** Opening: what the options have to be, the first call to a new worker, and why it failed when it did. */
 import { bootError, PyMemoryError } from "./errors.js";
+import { checkedPassphrase } from "./passphrase.js";
 import { Args, invalid, noticeOf, toWire } from "./protocol.js";
 
 /**
@@ -11,7 +12,16 @@ import { Args, invalid, noticeOf, toWire } from "./protocol.js";
  */
 
 const STAGE_LIMIT_MS = 30_000;
-const WORKER_FILES = ["worker.js", "boot.js", "early.js", "sharing.js", "protocol.js", "errors.js"];
+const WORKER_FILES = [
+  "worker.js",
+  "boot.js",
+  "early.js",
+  "sealing.js",
+  "passphrase.js",
+  "sharing.js",
+  "protocol.js",
+  "errors.js",
+];
 
 /** @param {OpenOptions} options */
 export function checked(options) {
@@ -23,6 +33,8 @@ export function checked(options) {
     settings,
     timeZone = new Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC",
     durability = "strict",
+    passphrase,
+    fallback,
     clock,
     assetBase = new URL(".", folder()).href,
     timeoutMs = STAGE_LIMIT_MS,
@@ -35,6 +47,8 @@ export function checked(options) {
   if (!["strict", "relaxed"].includes(durability)) {
     throw invalid("'durability' is 'strict' or 'relaxed'.", "durability");
   }
+  if (passphrase !== undefined) checkedPassphrase(passphrase, "passphrase");
+  if (fallback !== undefined && fallback !== "memory") throw invalid("'fallback' is 'memory', or it is left out.", "fallback");
   if (clock !== undefined && !Number.isSafeInteger(clock)) {
     throw invalid("'clock' is a fixed time in whole milliseconds since 1970.", "clock");
   }
@@ -49,7 +63,7 @@ export function checked(options) {
     throw invalid("'assetBase' is the address of the folder with our files.", "assetBase");
   }
   if (!base.endsWith("/")) base += "/";
-  const args = toWire({ name, settings, timeZone, durability, clock, assetBase: base });
+  const args = toWire({ name, settings, timeZone, durability, passphrase, fallback, clock, assetBase: base });
   return { name, base, args, timeoutMs, onProgress };
 }
 

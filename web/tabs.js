@@ -11,8 +11,11 @@
 import { PyMemoryError, errorOf } from "./errors.js";
 import { Calls } from "./calls.js";
 import { Host } from "./host.js";
-import { begin, lost, requireSecureContext } from "./opening.js";
-import { Args, SCHEMA, WIRE, aloneName, fromWire, lockName, noticeOf } from "./protocol.js";
+import { NameLock } from "./lock.js";
+import { begin, lost } from "./opening.js";
+import { checkPassphrase } from "./passphrase.js";
+import { alreadyOpen, closed, heldUp, outdated, plain, vanished } from "./reasons.js";
+import { Args, SCHEMA, WIRE, fromWire, lockName, noticeOf } from "./protocol.js";
 
 /**
  * @typedef {import("./protocol.js").Word} Word
@@ -20,20 +23,15 @@ import { Args, SCHEMA, WIRE, aloneName, fromWire, lockName, noticeOf } from "./p
  * @typedef {import("./memory.js").StorageState} StorageState
  * @typedef {ReturnType<typeof import("./opening.js").checked>} Given
  * @typedef {{on(event: string, listener: (data: any) => void): () => void, emit(event: string, data: any): void}} Events
- * @typedef {"away" | "joining" | "follower" | "owner" | "ended"} Role
+ * @typedef {"away" | "waiting" | "joining" | "follower" | "owner" | "ended"} Role
  */
 
 /** Signs of life are asked for this often while somebody waits. */
 const TICK_MS = 500;
 /** An owner that gave none for so many ticks (4 s) has lost the memory. */
 const SILENT_TICKS = 8;
-/** Who takes the lock away keeps others from doing the same for so long. */
-const HEIR_MS = 1000;
 /** Closing waits no longer than this for calls under way; what is acknowledged is kept in any case. */
 const CLOSE_LIMIT_MS = 30_000;
-/** Without a BroadcastChannel a lock is asked for so often: a page that went away may linger. */
-const ALONE_TRIES = 5;
-const ALONE_PAUSE_MS = 50;
 
 /** One open memory of this page, among all tabs that have it open. */
 export class Tab {
@@ -45,10 +43,7 @@ export class Tab {
   #role = "away";
   /** @type {BroadcastChannel | undefined} */
   #channel;
-  /** Ends waiting for the lock. */
-  #queue = new AbortController();
-  /** Gives the lock back. @type {(() => void) | undefined} */
-  #release;
+  #lock;
   /** @type {Host | undefined} */
   #host;
   /** The worker whose answers count; empty while nobody is known. */
@@ -59,12 +54,17 @@ export class Tab {
   #born = 0;
   /** @type {StorageState | undefined} */
   #storage;
+  /** Beats since the last sign of life. */
   #quiet = 0;
+  #inheriting = false;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #tick;
   /** @type {{resolve: (storage: StorageState) => void, reject: (error: unknown) => void} | undefined} */
   #opening;
-  /** The version of a tab that is newer than this one. */
+  /** Whether this tab may use what another one opened. */
+  #admitted = false;
+  #admitting = false;
+  /** There is a tab with a newer version of this code. */
   #outdated = false;
   /** @type {Promise<void> | undefined} */
   #closing;
@@ -76,7 +76,11 @@ export class Tab {
   constructor(given, events) {
     this.#given = given;
     this.#events = events;
-    this.#calls.onBusy = () => this.#listen();
+    this.#calls.onBusy = () => (this.#role === "waiting" ? this.#join() : this.#listen());
+    this.#lock = new NameLock(given.name);
+    this.#lock.onGranted = () => void this.#serve();
+    this.#lock.onRobbed = () => this.#robbed();
+    this.#lock.onRefused = (error) => this.#fail(error);
     events.on("storage", (storage) => void (this.#storage = storage));
   }
 
@@ -85,9 +89,13 @@ export class Tab {
     return this.#calls;
   }
 
+  /** The passphrase with which this tab opens the memory if it has to. @param {string} passphrase */
+  set passphrase(passphrase) {
+    this.#given.args.passphrase = passphrase;
+  }
+
   /** @returns {Promise<StorageState>} fulfils when somebody answers calls */
   async open() {
-    requireSecureContext();
     addEventListener("pagehide", this.#leave);
     addEventListener("pageshow", this.#back);
     const opened = new Promise((resolve, reject) => void (this.#opening = { resolve, reject }));
@@ -106,11 +114,9 @@ export class Tab {
     if (this.#role === "ended") return;
     this.#calls.refuse(why);
     const late = new PyMemoryError("timeout", "The calls under way were not answered; what is acknowledged is kept.");
-    await bounded(this.#calls.idle(), CLOSE_LIMIT_MS, late);
-    const host = this.#host;
-    const last = host && this.#role === "owner" ? this.#control.call("close", {}, new Args()) : undefined;
     try {
-      if (last) await bounded(last, CLOSE_LIMIT_MS, late);
+      await bounded(this.#calls.idle(), CLOSE_LIMIT_MS, late);
+      if (this.#host) await bounded(this.#control.call("close", {}, new Args()), CLOSE_LIMIT_MS, late);
     } finally {
       await this.#end(why);
     }
@@ -125,44 +131,14 @@ export class Tab {
     }
     this.#channel = new BroadcastChannel(lockName(this.#given.name));
     this.#channel.onmessage = ({ data }) => this.#heard(data);
-    this.#enqueue({});
+    this.#lock.wait();
     this.#say({ kind: "who" });
     this.#listen();
   }
 
   /** Nobody could tell the owner of our calls: be the only one, or nothing. */
   async #joinAlone() {
-    for (let tried = 0; tried < ALONE_TRIES && this.#role === "joining"; tried += 1) {
-      if (tried) await new Promise((resolve) => setTimeout(resolve, ALONE_PAUSE_MS));
-      const got = new Promise((resolve) => this.#enqueue({ ifAvailable: true }, resolve));
-      if (await got) return;
-    }
-    if (this.#role === "joining") this.#fail(alreadyOpen());
-  }
-
-  /**
-   * Ask for the lock of the name, and serve while it is held.
-   * @param {LockOptions} options @param {(got: boolean) => void} [answer]
-   */
-  #enqueue(options, answer = () => {}) {
-    const queue = (this.#queue = new AbortController());
-    /** @param {Lock | null} lock */
-    const hold = (lock) => {
-      answer(Boolean(lock));
-      if (!lock || queue !== this.#queue || this.#role === "ended" || this.#role === "away") return undefined;
-      return new Promise((resolve) => {
-        this.#release = () => resolve(undefined);
-        void this.#serve();
-      });
-    };
-    // A request that steals takes no signal, nor one that does not wait.
-    const waits = options.steal || options.ifAvailable ? options : { ...options, signal: queue.signal };
-    navigator.locks.request(lockName(this.#given.name), waits, hold).catch((error) => {
-      if (queue !== this.#queue) return;
-      // Given up by ourselves, or taken away by a tab that took us for frozen.
-      if (error?.name === "AbortError") this.#robbed();
-      else this.#fail(new PyMemoryError("storage_blocked", "The browser refused to give a lock: check that this page may use its storage."));
-    });
+    if (!(await this.#lock.take()) && this.#role === "joining") this.#fail(alreadyOpen());
   }
 
   /** The lock is ours: keep the worker. */
@@ -188,8 +164,9 @@ export class Tab {
       const { client } = this.#calls;
       this.#calls.attach({ send: (call) => host.send(call), cancel: (id) => host.cancel(id, client) });
     } catch (error) {
-      if (host === this.#host) this.#fail(errorOf(error));
-      else await host.end();
+      if (host !== this.#host) await host.end();
+      else if (again && error instanceof PyMemoryError && error.code === "storage_blocked") this.#putOff();
+      else this.#fail(errorOf(error));
     }
   }
 
@@ -244,6 +221,10 @@ export class Tab {
     if (term < this.#term) return;
     this.#quiet = 0;
     if (server === this.#server && this.#role === "follower") return;
+    if (this.#opening && !this.#admitted) {
+      void this.#admit(fromWire(storage));
+      return;
+    }
     this.#know(server, term, born, fromWire(storage));
     const { client } = this.#calls;
     this.#calls.attach({
@@ -251,6 +232,24 @@ export class Tab {
       cancel: (id) => this.#say({ kind: "cancel", server, cancel: id, from: client }),
     });
     this.#listen();
+  }
+
+  /** Whoever may use what another tab has opened knows its passphrase; then ask the owner again. @param {StorageState} storage */
+  async #admit({ mode }) {
+    if (this.#admitting) return;
+    this.#admitting = true;
+    const { name, args } = this.#given;
+    const passphrase = /** @type {string | undefined} */ (args.passphrase);
+    try {
+      const sealed = mode !== "memory" && (await checkPassphrase(name, passphrase));
+      if (passphrase !== undefined && !sealed) throw plain();
+      this.#admitted = true;
+      this.#say({ kind: "who" });
+    } catch (error) {
+      if (this.#opening) this.#fail(errorOf(error));
+    } finally {
+      this.#admitting = false;
+    }
   }
 
   /** The owner that was known is no more; another one is about to be. */
@@ -282,22 +281,18 @@ export class Tab {
     else this.#say({ kind: "ping", server: this.#server, from: this.#calls.client, waiting: this.#calls.waiting });
   }
 
-  /** Take the lock of an owner that gives no sign of life; one tab at a time, and not of one that does not share. */
+  /** Take the lock of an owner that gives no sign of life, if it is one that shares. */
   async #inherit() {
-    this.#quiet = 0;
-    const { name } = this.#given;
-    const { held = [] } = await navigator.locks.query();
-    if (held.some((lock) => lock.name === aloneName(name))) {
-      this.#fail(alreadyOpen());
-      return;
+    if (this.#inheriting) return;
+    this.#inheriting = true;
+    const silent = () => this.#quiet > SILENT_TICKS && ["joining", "follower"].includes(this.#role);
+    try {
+      if (await this.#lock.isAlone()) this.#fail(alreadyOpen());
+      else await this.#lock.rob(silent);
+    } finally {
+      this.#inheriting = false;
+      this.#quiet = 0;
     }
-    await navigator.locks.request(`py-memory-heir:${name}`, { ifAvailable: true }, async (lock) => {
-      const waits = this.#role === "joining" || this.#role === "follower";
-      if (!lock || !waits) return;
-      this.#stopWaiting();
-      this.#enqueue({ steal: true });
-      await new Promise((resolve) => setTimeout(resolve, HEIR_MS));
-    });
   }
 
   /** Another tab has the memory now: be one of the others. */
@@ -315,6 +310,13 @@ export class Tab {
     this.#robbed();
   }
 
+  /** The storage is held up, by an owner that was stopped in the middle of a write: try again when it is needed. */
+  #putOff() {
+    this.#letGo();
+    this.#role = "waiting";
+    this.#calls.fail(heldUp());
+  }
+
   /** Give up whatever makes this tab an owner or a follower. */
   #letGo() {
     clearInterval(this.#tick);
@@ -325,18 +327,10 @@ export class Tab {
     this.#host = undefined;
     this.#server = "";
     const gone = host?.end();
-    this.#stopWaiting();
-    this.#release?.();
-    this.#release = undefined;
+    this.#lock.drop();
     this.#channel?.close();
     this.#channel = undefined;
     return gone;
-  }
-
-  #stopWaiting() {
-    const queue = this.#queue;
-    this.#queue = new AbortController();
-    queue.abort();
   }
 
   /** The page goes away, perhaps only for a while; WebKit would keep its worker and its lock. */
@@ -355,7 +349,7 @@ export class Tab {
   #older() {
     if (this.#outdated || this.#role === "ended") return;
     this.#outdated = true;
-    const error = new PyMemoryError("outdated", "Another tab has a newer version of py-memory: reload this page.");
+    const error = outdated();
     if (this.#opening) {
       this.#fail(error);
       return;
@@ -388,27 +382,6 @@ export class Tab {
   #say(word) {
     this.#channel?.postMessage({ ...word, wire: WIRE, schema: SCHEMA });
   }
-}
-
-/** @param {PyMemoryError} [error] what ended it, when it was not closed by its user */
-function closed(error) {
-  const why = error ? { reason: error.code } : {};
-  return new PyMemoryError("closed", "The memory is closed; call openMemory to open it again.", why);
-}
-
-function alreadyOpen() {
-  return new PyMemoryError(
-    "already_open",
-    "This memory is open in another tab or page, which does not share it: close it there, or use it there, and open it again.",
-  );
-}
-
-function vanished() {
-  return new PyMemoryError(
-    "storage_lost",
-    "The stored memory has vanished: the site's data was cleared, or another page deleted it. Open the memory again to start a new one.",
-    { cause: "vanished" },
-  );
 }
 
 /** @template T @param {Promise<T>} promise @param {number} limit @param {PyMemoryError} late @returns {Promise<T>} */

@@ -8,7 +8,9 @@
 import { boot } from "./boot.js";
 import { readEarly } from "./early.js";
 import { BootError, PyMemoryError, bootError, textOf } from "./errors.js";
+import { derive } from "./passphrase.js";
 import { aliveName, errorToWire } from "./protocol.js";
+import "./sealing.js"; // where Python finds it: py_memory/browser/sealing.py
 import { Sharing } from "./sharing.js";
 
 /**
@@ -129,12 +131,13 @@ function tell(notice) {
 
 /** @param {Call} call */
 async function start({ method, args, alive: lock = "" }) {
-  const { asset_base: base, name } = JSON.parse(args);
+  const { asset_base: base, name, passphrase } = JSON.parse(args);
   alive = lock;
   // Whoever gets this lock after us knows that we are gone, however that came about.
   await new Promise((held) => navigator.locks.request(lock, () => new Promise(() => held(null))));
   // Where Python finds it: py_memory/browser/worker.py.
   if (method === "open") Object.assign(globalThis, { pyMemoryEarly: readEarly(name) });
+  if (passphrase !== undefined) void derive(name, passphrase);
   try {
     engine = await boot(base, report);
   } catch (cause) {

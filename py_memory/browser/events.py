@@ -9,12 +9,17 @@ from typing import Any
 
 
 class Events:
-    """Futures for events of JavaScript objects."""
+    """Futures for events of JavaScript objects.
+
+    `failed` is the error of the first request that failed since the last `first`: WebKit names no error of
+    a transaction that was committed explicitly.
+    """
 
     def __init__(self) -> None:
         """Make the one proxy."""
         from pyodide.ffi import create_proxy
 
+        self.failed: Any = None
         self._proxy = create_proxy(self._heard)
         self._waiting: dict[int, tuple[Any, asyncio.Future[str]]] = {}
 
@@ -22,8 +27,11 @@ class Events:
         """Return a future of the name of the event that comes first."""
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[target.js_id] = (target, future)
+        self.failed = None
         for name in names:
             setattr(target, f"on{name}", self._proxy)
+        if "abort" in names:
+            target.onerror = self._proxy
         return future
 
     def close(self) -> None:
@@ -36,6 +44,11 @@ class Events:
         self._proxy.destroy()
 
     def _heard(self, event: Any) -> None:
+        if event.type == "error" and event.target.js_id not in self._waiting:
+            # Of a request, on its way up to the transaction.
+            if self.failed is None and str(event.target.error.name) != "AbortError":
+                self.failed = event.target.error
+            return
         entry = self._waiting.pop(event.target.js_id, None)
         if entry is not None and not entry[1].done():
             entry[1].set_result(str(event.type))

@@ -12,6 +12,7 @@ from py_memory.errors import (
     StorageLost,
 )
 
+REFUSED = "refused"
 _LOST_NAMES = frozenset(("InvalidStateError", "UnknownError", "TransactionInactiveError"))
 _LOST_TEXTS = ("Indexed Database server lost", "connection is clos", "backing store")
 
@@ -80,6 +81,15 @@ def blocked(why: str) -> StorageBlocked:
     )
 
 
+def refused(why: str) -> StorageBlocked:
+    """The browser gives this page no storage at all; opening again does not mend it."""
+    return StorageBlocked(
+        f"The browser's storage cannot be used: {why}. Allow storage for this site or leave the private"
+        " window; or open with the fallback 'memory', which keeps nothing after the page is closed.",
+        cause=REFUSED,
+    )
+
+
 def opening(error: Any) -> PyMemoryError:
     """What a failed `indexedDB.open` means."""
     name = name_of(error)
@@ -88,5 +98,5 @@ def opening(error: Any) -> PyMemoryError:
     if name == "QuotaExceededError":
         return quota(None, None)
     if name in {"SecurityError", "NotAllowedError", "InvalidStateError"}:
-        return blocked("the browser refuses storage to this page (a private window or a setting)")
+        return refused("the browser refuses storage to this page (a private window or a setting)")
     return lost(name)

@@ -6,33 +6,30 @@ whole transaction, however late a frozen owner comes back.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import js
 from pyodide.ffi import JsException, create_proxy, to_js
 
 from py_memory.browser import faults
 from py_memory.browser.events import Events
-from py_memory.database import PAGE_SIZE
-from py_memory.errors import CorruptImage, Internal, OwnerLost, PyMemoryError
-from py_memory.image.form import PAGE_HEADER_BYTES, Bytes
-from py_memory.image.store import BATCH, OutcomeUnknown
+from py_memory.browser.newlog import begin_new_log
+from py_memory.errors import CorruptImage, Internal, OwnerLost, QuotaExceeded
+from py_memory.image.form import Bytes
+from py_memory.image.store import BATCH, OutcomeUnknown, cut
 
 VERSION = 1
-RECORD_BYTES = PAGE_HEADER_BYTES + PAGE_SIZE
 STORES = ("pages", "meta", "fence")
 OPEN_SECONDS = 10.0
 BLOCKED_SECONDS = 2.0
 COMMIT_SECONDS = 60.0
 ASK_SECONDS = 10.0
 _FENCE_KEPT = 10_000
+_TRIED = -1
 _PUT_AT_ONCE = 256
-# Together more than Chromium gathers before it begins a new log; each too small for a file of its own.
-_FILLINGS = 72
-_FILLING_BYTES = 60_000
 
 
 def database_name(name: str) -> str:
@@ -42,6 +39,9 @@ def database_name(name: str) -> str:
 
 class IndexedDBStore:
     """One image's records in IndexedDB. Calls must not overlap."""
+
+    # Whether this browser may be told to commit: the answer is the same for every store.
+    _explicit: ClassVar[bool | None] = None
 
     def __init__(self, name: str, *, durability: str = "strict") -> None:
         """Prepare; `open` connects."""
@@ -56,20 +56,44 @@ class IndexedDBStore:
         self._on_versionchange = create_proxy(self._versionchange)
         self._connection: Any = None
         self._outdated = False
+        self._unowned = False
         self._watched: tuple[asyncio.Future[str], float] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    async def open(self) -> None:
-        """Connect, make the database if there is none, and raise the epoch.
+    async def open(self, *, create: bool = True) -> None:
+        """Connect, make the database if there is none and `create` allows it, and raise the epoch.
 
         Raises:
             StorageBlocked: Something else holds the storage, or the browser refuses it.
             Outdated: A newer version of this code made it.
-            StorageLost: The browser cannot open it.
+            StorageLost: The browser cannot open it, or there is none and `create` forbids to make it.
         """
-        await self._connect(create=True)
-        await self._begin_log()
+        await self._connect(create=create)
+        # An owner that takes over is in a browser that has not been started since.
+        if create:
+            await begin_new_log(self._connection, self._heard())
+        if IndexedDBStore._explicit is None:
+            IndexedDBStore._explicit = await self._commits_whole()
+        try:
+            await self._raise_epoch()
+        except QuotaExceeded:
+            # What is stored can still be read; who writes has to find the room first.
+            self._unowned = True
+
+    async def own(self) -> None:
+        """Raise the epoch now if there was no room for it when the store was opened.
+
+        Raises:
+            QuotaExceeded: There still is none.
+            OwnerLost: An earlier owner has written since the image was read.
+        """
+        if not self._unowned:
+            return
         await self._raise_epoch()
+        self._unowned = False
+        known = _plain(self._meta)
+        if _plain(await self.get("image")) != known:
+            raise faults.taken_over()
 
     async def reconnect(self) -> None:
         """Connect again; a database that is gone is not made again."""
@@ -78,19 +102,35 @@ class IndexedDBStore:
 
     async def meta(self) -> object:
         """Return the record about the image, or `None`."""
-        self._meta = await self._ask(self._transaction("meta").objectStore("meta").get("image"))
+        self._meta = await self.get("image")
         return self._meta
+
+    async def get(self, key: str) -> Any:
+        """Return one record beside the pages, or `None`."""
+        return await self._ask(self._transaction("meta").objectStore("meta").get(key))
+
+    async def all_of(self, prefix: str) -> Sequence[Any]:
+        """Return the records beside the pages whose keys are a prefix, a colon, and more."""
+        wanted = js.IDBKeyRange.bound(f"{prefix}:", f"{prefix};", False, True)
+        return list(await self._ask(self._transaction("meta").objectStore("meta").getAll(wanted)))
 
     async def count(self) -> int:
         """Return how many page records there are."""
         return int(await self._ask(self._transaction("pages").objectStore("pages").count()))
 
     async def read(self, count: int) -> AsyncIterator[Sequence[Bytes]]:
-        """Give the records in batches; all are asked for at once, and each is let go when it is taken."""
+        """Give the records in batches."""
+        async for batch in self.batches(count):
+            yield bytes_of_all(batch) if js.Array.isArray(batch) else cut(batch.to_bytes())
+
+    async def batches(self, count: int) -> AsyncIterator[Any]:
+        """Give the records as JavaScript has them: arrays of them, or several in one piece.
+
+        All are asked for at once, and each batch is let go when it is taken.
+        """
         early = await self._read_early()
         while early is not None and early.length:
-            batch = early.shift()
-            yield _bytes_of_all(batch) if js.Array.isArray(batch) else _cut(batch)
+            yield early.shift()
         if early is not None:
             return
         pages = self._transaction("pages").objectStore("pages")
@@ -104,7 +144,7 @@ class IndexedDBStore:
             request, future = asked.pop()
             if await _bounded(future) == "error":
                 raise faults.lost(faults.name_of(request.error))
-            yield _bytes_of_all(request.result)
+            yield request.result
 
     async def _read_early(self) -> Any:
         """Return what was read before this store was opened, if nothing has been written since."""
@@ -116,23 +156,31 @@ class IndexedDBStore:
         except (TimeoutError, JsException):
             return None
         # Every write changes the record about the image, its generation at least.
-        same = found and isinstance(self._meta, str) and found.meta == self._meta
+        same = found and self._meta is not None and _plain(found.meta) == _plain(self._meta)
         return found.batches if same else None
 
     async def put(self, records: Iterable[tuple[int, bytes]], meta: str, end: int | None) -> None:
         """Keep records and the record about the image in one transaction; return at `complete`."""
+        # Made ready before: who is stopped while a transaction is open holds up everybody else.
+        ready = list(_ready(records))
+        await self.write(partial(_fill, ready), lambda about: about.put(meta, "image"), end)
+
+    async def write(
+        self, pages: Callable[[Any], None], beside: Callable[[Any], None], end: int | None
+    ) -> None:
+        """Let both object stores be filled in one transaction; drop the pages beyond `end`."""
         transaction = self._transaction(self._stores, "readwrite", self._durability)
         done = self._heard().first(transaction, "complete", "abort")
         try:
             fence = transaction.objectStore("fence")
             fence.add(0, self.epoch)
             fence.delete(self.epoch)
-            pages = transaction.objectStore("pages")
-            _put_all(pages, records)
+            store = transaction.objectStore("pages")
+            pages(store)
             if end is not None:
-                pages.delete(js.IDBKeyRange.lowerBound(end, True))
-            transaction.objectStore("meta").put(meta, "image")
-            transaction.commit()
+                store.delete(js.IDBKeyRange.lowerBound(end, True))
+            beside(transaction.objectStore("meta"))
+            self._commit(transaction)
         except BaseException as exc:
             _abort(transaction)
             if not isinstance(exc, JsException):
@@ -169,29 +217,28 @@ class IndexedDBStore:
         connection.onversionchange = self._on_versionchange
         self._connection = connection
 
-    async def _begin_log(self) -> None:
-        """Make Chromium begin a new log before anything else is written to the one that it found.
+    async def _commits_whole(self) -> bool | None:
+        """Find out whether an explicit commit undoes a transaction in which a request fails.
 
-        A killed browser may leave half a record at the end of LevelDB's log. Chromium goes on writing behind
-        it, finds the log damaged when it starts again, and then deletes all that the site has stored
-        (google/leveldb#1287). A log is ended when more than 4 MiB are written to it.
+        Firefox 153 completes it, without that request, unless it was the last one: then a commit would
+        pass the fence of a later owner, and a full disk would leave it half written. `None` is not known.
         """
-        if not js.Reflect.has(js.IDBVersionChangeEvent.prototype, "dataLoss"):
-            return  # another browser, with another store
-        filling = js.Uint8Array.new(_FILLING_BYTES)
-        # A precaution, and no condition of opening.
-        with suppress(PyMemoryError):
-            for filled in (True, False):
-                transaction = self._transaction("fence", "readwrite")
-                done = self._heard().first(transaction, "complete", "abort")
-                fence = transaction.objectStore("fence")
-                if filled:
-                    for key in range(-_FILLINGS, 0):
-                        fence.put(filling, key)
-                else:
-                    fence.delete(js.IDBKeyRange.upperBound(-1))
-                transaction.commit()
-                await self._outcome(transaction, await _bounded(done))
+        transaction = self._transaction("fence", "readwrite")
+        done = self._heard().first(transaction, "complete", "abort")
+        fence = transaction.objectStore("fence")
+        for _ in range(2):
+            fence.add(0, _TRIED)
+        fence.delete(_TRIED)
+        transaction.commit()
+        if await _bounded(done) == "complete":
+            return False
+        # Where there is no room, that is why it was undone, and nothing is known.
+        return faults.name_of(transaction.error or self._heard().failed) == "ConstraintError" or None
+
+    def _commit(self, transaction: Any) -> None:
+        """Let it end without waiting for its requests to be answered, where that is safe."""
+        if self._explicit:
+            transaction.commit()
 
     async def _raise_epoch(self) -> None:
         for _ in range(3):
@@ -205,7 +252,7 @@ class IndexedDBStore:
             # Only one of two that raise the same epoch at once can add its key.
             fence.add(1, last + 1)
             fence.delete(js.IDBKeyRange.upperBound(last - _FENCE_KEPT))
-            transaction.commit()
+            self._commit(transaction)
             try:
                 await self._outcome(transaction, await _bounded(done))
             except OwnerLost:
@@ -252,7 +299,7 @@ class IndexedDBStore:
             # Behind another page's open transaction, it cannot be taken back once committed.
             self._drop()
             raise OutcomeUnknown
-        error = transaction.error
+        error = transaction.error or self._heard().failed
         name = faults.name_of(error)
         if name == "QuotaExceededError":
             raise await self._quota()
@@ -322,7 +369,7 @@ class Opening:
         factory = getattr(js, "indexedDB", None)
         if not factory:
             self._proxy.destroy()
-            raise faults.blocked("this browser has no IndexedDB here")
+            raise faults.refused("this browser has no IndexedDB here")
         try:
             arguments = (self._name,) if self._version is None else (self._name, self._version)
             request = self._request = factory.open(*arguments)
@@ -388,11 +435,16 @@ async def _bounded(future: "asyncio.Future[str]") -> str:
     return future.result()
 
 
-def _put_all(pages: Any, records: Iterable[tuple[int, bytes]]) -> None:
-    """Issue the puts: the browser walks a Map and calls `put(value, key)`, Python only makes the Map.
+def _fill(ready: list[Any], pages: Any) -> None:
+    """Issue the puts: the browser walks a Map and calls `put(value, key)`; Python takes twice as long."""
+    for batch in ready:
+        batch.forEach(pages.put, pages)
 
-    Called from Python for each record, `put` takes twice as long. `to_js` copies out of the runtime's
-    memory: a view on it would change later.
+
+def _ready(records: Iterable[tuple[int, bytes]]) -> Iterator[Any]:
+    """Give JavaScript Maps of number to record.
+
+    `to_js` copies out of the runtime's memory: a view on it would change later.
     """
     left = iter(records)
     while batch := dict(islice(left, _PUT_AT_ONCE)):
@@ -401,10 +453,10 @@ def _put_all(pages: Any, records: Iterable[tuple[int, bytes]]) -> None:
         if values.get(number).buffer.byteLength != len(record):
             message = "A page would have been stored as a view on a larger buffer."
             raise Internal(message)
-        values.forEach(pages.put, pages)
+        yield values
 
 
-def _bytes_of_all(records: Any) -> list[bytes]:
+def bytes_of_all(records: Any) -> list[bytes]:
     """Return the records' bytes; what is no byte array counts as empty, and fails its check."""
     try:
         return [record.to_bytes() for record in records]
@@ -412,10 +464,9 @@ def _bytes_of_all(records: Any) -> list[bytes]:
         return [record.to_bytes() if hasattr(record, "to_bytes") else b"" for record in records]
 
 
-def _cut(whole: Any) -> list[memoryview]:
-    """Return the records of a portion that came in one piece."""
-    view = memoryview(whole.to_bytes())
-    return [view[start : start + RECORD_BYTES] for start in range(0, len(view), RECORD_BYTES)]
+def _plain(record: Any) -> object:
+    """Return a record beside the pages in a form that can be compared."""
+    return record.to_bytes() if hasattr(record, "to_bytes") else record
 
 
 def _abort(transaction: Any) -> bool:

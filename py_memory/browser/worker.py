@@ -9,9 +9,10 @@ from pyodide.ffi import to_js
 from py_memory import ledger, wire
 from py_memory.browser.owner import Owner
 from py_memory.browser.raw import raw_image
-from py_memory.errors import AlreadyOpen, Closed
+from py_memory.browser.rescuing import recovered, to_json
+from py_memory.errors import AlreadyOpen, Closed, InvalidArgument
 
-_OPTIONS = ("settings", "time_zone", "durability", "held")
+_OPTIONS = ("settings", "time_zone", "durability", "passphrase", "fallback", "held", "existing")
 
 
 class Desk:
@@ -51,16 +52,35 @@ class Desk:
         if method == "open":
             return wire.Answer(await self._open(args), [])
         if method == "export_raw":
-            return wire.Answer('{"$binary":0}', [await raw_image(str(args.get("name", "")))])
+            raw = await raw_image(str(args.get("name", "")), args.get("passphrase"))
+            return wire.Answer('{"$binary":0}', [raw])
+        if method == "recover":
+            image, report = await recovered(
+                str(args.get("name", "")),
+                replace=bool(args.get("replace")),
+                passphrase=args.get("passphrase"),
+            )
+            return wire.Answer(to_json(report), [image])
         owner = self._owner
         if owner is None:
             message = "This memory is closed: open it again."
             raise Closed(message)
+        if method == "storage":
+            return wire.Answer(json.dumps(await owner.refresh()), [])
         if method == "close":
             self._owner = None
             await owner.close()
             return wire.Answer("null", [])
-        return await owner.serve(lambda memory: wire.Wire(memory).answer(method, args, binary, call))
+        if method == "change_key":
+            if set(args) != {"before", "after"}:
+                message = "change_passphrase has no such option, or lacks one that it needs."
+                raise InvalidArgument(message, verb="change_passphrase")
+            await owner.change_key(args["before"], args["after"])
+            return wire.Answer("null", [])
+        return await owner.serve(
+            lambda memory: wire.Wire(memory).answer(method, args, binary, call),
+            reads=method not in wire.WRITING_VERBS,
+        )
 
     async def _open(self, args: dict[str, Any]) -> str:
         if self._owner is not None:

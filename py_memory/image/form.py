@@ -2,7 +2,8 @@
 
 A page record is 16 bytes (little-endian: number u32, generation u64, crc32 u32) and the page. The
 checksum covers number, generation and page, so that a record put in another's place is noticed.
-The record about the whole image is one JSON text with its own checksum.
+The record about the whole image is one JSON text with its own checksum. From format 2 on it has the
+sum of all pages' marks, so that an older record of a page, put back in its own place, is noticed.
 """
 
 import json
@@ -14,7 +15,9 @@ from typing import Any
 
 from py_memory.errors import CorruptImage, UnsupportedFormat
 
-FORMAT = 1
+FORMAT = 2
+"""What is written; format 1, without the sum of the marks, is read too."""
+
 PAGE_HEADER_BYTES = 16
 
 _HEAD = struct.Struct("<IQ")
@@ -38,6 +41,8 @@ class Meta:
     created_at: int
     updated_at: int
     format: int = FORMAT
+    marks: int | None = None
+    """The sum of `mark_of` over all pages; images of format 1 have none."""
 
 
 def damaged(kind: str, message: str, **details: Any) -> CorruptImage:
@@ -47,7 +52,7 @@ def damaged(kind: str, message: str, **details: Any) -> CorruptImage:
 
 def encode_meta(meta: Meta) -> str:
     """Write the record about the image, with its checksum."""
-    fields = asdict(meta)
+    fields = {name: value for name, value in asdict(meta).items() if value is not None}
     fields["crc32"] = zlib.crc32(_canonical(fields))
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
@@ -68,14 +73,14 @@ def decode_meta(stored: object) -> Meta:
     if not isinstance(fields, dict) or fields.pop("crc32", None) != zlib.crc32(_canonical(fields)):
         raise damaged("meta", "the record about its pages fails its checksum")
     version = fields.get("format")
-    if version != FORMAT:
+    if version not in (1, FORMAT):
         message = (
-            f"This memory is stored in format {version}; this version of py-memory knows format"
+            f"This memory is stored in format {version}; this version of py-memory knows up to format"
             f" {FORMAT}. Nothing was changed: update py-memory."
         )
         raise UnsupportedFormat(message, format=version, known=FORMAT)
-    names = Meta.__dataclass_fields__
-    if set(fields) != set(names) or any(type(fields[name]) is not int for name in names):
+    names = set(Meta.__dataclass_fields__) - ({"marks"} if version == 1 else set())
+    if set(fields) != names or any(type(fields[name]) is not int for name in names):
         raise damaged("meta", "the record about its pages has other fields than it should")
     return Meta(**fields)
 
@@ -84,6 +89,31 @@ def encode_page(number: int, generation: int, page: Bytes) -> bytes:
     """Write one page as a record."""
     head = _HEAD.pack(number, generation)
     return b"".join((head, _SUM.pack(zlib.crc32(page, zlib.crc32(head))), page))
+
+
+def mark_of(record: Bytes) -> int:
+    """Return a record's mark: the checksum of its header, in which number, generation and page count.
+
+    Marks are added up, so that a write changes their sum by what it replaced, whatever the image's size.
+    """
+    return zlib.crc32(record[:PAGE_HEADER_BYTES])
+
+
+def generation_of(record: Bytes) -> int:
+    """Return the generation that a record states; 0 where it is too short for one, or no sound number."""
+    if len(record) <= PAGE_HEADER_BYTES:
+        return 0
+    number, generation, _ = _RECORD.unpack_from(record)
+    return int(generation) if is_sound(number, record) else 0
+
+
+def is_sound(number: int, record: Bytes) -> bool:
+    """Whether a record is the page of this number, as it was written."""
+    if len(record) <= PAGE_HEADER_BYTES:
+        return False
+    found, _, stated = _RECORD.unpack_from(record)
+    view = memoryview(record)
+    return bool(found == number and zlib.crc32(view[PAGE_HEADER_BYTES:], zlib.crc32(view[:12])) == stated)
 
 
 def verify_pages(first: int, records: Sequence[Bytes], meta: Meta) -> list[memoryview]:

@@ -8,6 +8,7 @@ it failed, the stored generation tells.
 import os
 import sys
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -17,11 +18,13 @@ from io import FileIO
 from py_memory.database import PAGE_SIZE, Database
 from py_memory.errors import Internal, OwnerLost, StorageLost
 from py_memory.image.form import (
+    FORMAT,
     Meta,
     damaged,
     decode_meta,
     encode_meta,
     encode_page,
+    mark_of,
     page_size_of,
     schema_of,
     verify_header,
@@ -69,6 +72,7 @@ class Keeper:
         self._after_undo: Callable[[], None] = _nothing
         self._text: object = None
         self._in_doubt = False
+        self._marks = array("I")
 
     @property
     def generation(self) -> int:
@@ -94,6 +98,8 @@ class Keeper:
             await self._write_file(meta)
             if count != meta.page_count:
                 raise damaged("count", "there are more pages than its record states")
+            if meta.marks is not None and meta.marks != sum(self._marks):
+                raise damaged("stale", "a page is not the one that was written last")
         except BaseException:
             self.remove_files()
             raise
@@ -130,6 +136,7 @@ class Keeper:
             sealed = self.log.read()
             if sealed is None:
                 return False
+            await self.store.own()
             meta = replace(
                 previous,
                 page_count=sealed.page_count,
@@ -138,11 +145,14 @@ class Keeper:
                 schema=self._schema(sealed, previous),
                 updated_at=self._now(),
             )
+            changed = {number: mark_of(record) for number, record in self._records(sealed, meta)}
+            meta = replace(meta, format=FORMAT, marks=self._sum_after(previous, meta, changed))
             end = meta.page_count if meta.page_count < previous.page_count else None
             await self._put(partial(self._records, sealed, meta), meta, end)
         except BaseException:
             self._undo()
             raise
+        self._mark(meta, changed)
         self.log.accept(sealed)
         if self.log.frames() > self._fold_frames:
             self._fold()
@@ -240,6 +250,7 @@ class Keeper:
                 file.write(data)
 
     async def _store_whole(self, database: Database) -> None:
+        await self.store.own()
         database.fold()
         head = self._first_page()
         if page_size_of(head) != PAGE_SIZE:
@@ -255,11 +266,15 @@ class Keeper:
             created_at=now,
             updated_at=now,
         )
+        marks = {number: mark_of(record) for number, record in self._whole_file(meta)}
+        meta = replace(meta, marks=sum(marks.values()))
         await self._put(partial(self._whole_file, meta), meta, meta.page_count)
+        self._mark(meta, marks)
         self.log.position = None
 
     async def _write_file(self, meta: Meta) -> None:
         first = 1
+        self._marks = array("I")
         with self._new_file(meta.page_count * meta.page_size) as file:
             async for records in self.store.read(meta.page_count):
                 pages = verify_pages(first, records, meta)
@@ -268,7 +283,23 @@ class Keeper:
                 if first == 1:
                     verify_header(pages[0], meta)
                 file.write(b"".join(pages))
+                self._marks.extend(map(mark_of, records))
                 first += len(pages)
+
+    def _sum_after(self, previous: Meta, meta: Meta, changed: dict[int, int]) -> int:
+        """Return the sum of the pages' marks once these have changed."""
+        total = sum(self._marks) if previous.marks is None else previous.marks
+        here = range(len(self._marks))
+        total += sum(changed.values()) - sum(self._marks[n - 1] for n in changed if n - 1 in here)
+        gone = range(meta.page_count, len(self._marks))
+        return total - sum(self._marks[n] for n in gone)
+
+    def _mark(self, meta: Meta, changed: dict[int, int]) -> None:
+        """Note the marks of what is kept now."""
+        del self._marks[meta.page_count :]
+        self._marks.extend([0] * (meta.page_count - len(self._marks)))
+        for number, mark in changed.items():
+            self._marks[number - 1] = mark
 
     def _new_file(self, size: int) -> FileIO:
         """Make the file at its full size: growing it piece by piece would copy it again and again."""

@@ -1,14 +1,24 @@
-"""Where the pages of an image are kept: the port, and a store in memory for tests."""
+"""Where the pages of an image are kept: the port, and a store in memory."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from py_memory.database import PAGE_SIZE
 from py_memory.errors import OwnerLost, StorageLost
-from py_memory.image.form import Bytes
+from py_memory.image.form import PAGE_HEADER_BYTES, Bytes
 
 BATCH = 1_024
 """Records are read in batches of this many (4 MiB of pages)."""
+
+RECORD_BYTES = PAGE_HEADER_BYTES + PAGE_SIZE
+"""The length of a page's record."""
+
+
+def cut(whole: Bytes) -> list[memoryview]:
+    """Return the records of a batch that came in one piece."""
+    view = memoryview(whole)
+    return [view[start : start + RECORD_BYTES] for start in range(0, len(view), RECORD_BYTES)]
 
 
 class OutcomeUnknown(Exception):
@@ -26,6 +36,14 @@ class Store(Protocol):
 
     async def open(self) -> None:
         """Connect and raise the epoch, so that no earlier owner can write any more."""
+
+    async def own(self) -> None:
+        """Raise the epoch if there was no room for it when the store was opened; before every write.
+
+        Raises:
+            QuotaExceeded: There still is none.
+            OwnerLost: An earlier owner has written since the image was read.
+        """
 
     async def reconnect(self) -> None:
         """Connect again after the connection was lost, with the same epoch.
@@ -71,7 +89,7 @@ class Shelf:
 
 
 class MemoryStore:
-    """A store in a dictionary that fails on request.
+    """A store in a dictionary, for a page that gets no other; for tests it fails on request.
 
     `abort` holds errors for coming writes; `lose_before` and `lose_after` count writes that lose the
     connection before or after they are kept, `down` attempts to connect that fail.
@@ -94,6 +112,9 @@ class MemoryStore:
         last = max(self.shelf.fence, default=-1)
         self.shelf.fence.add(last + 1)
         self.epoch = last + 2
+
+    async def own(self) -> None:
+        """Do nothing: there is always room."""
 
     async def reconnect(self) -> None:
         """Connect again."""

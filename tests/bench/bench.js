@@ -108,9 +108,9 @@ async function pagesOf(db, generation) {
   return found;
 }
 
-/** @param {string} name @param {number} upTo @param {number} seed */
-async function fill(name, upTo, seed) {
-  const memory = await openMemory({ name });
+/** @param {string} name @param {number} upTo @param {number} seed @param {object} [options] */
+async function fill(name, upTo, seed, options) {
+  const memory = await openMemory({ name, ...options });
   const session = await memory.startSession({ userId: "u", sessionId: "s" });
   const { fragments } = await memory.metrics({ userId: "u" });
   const missing = texts(upTo - fragments, seed);
@@ -215,11 +215,54 @@ export async function stock() {
   return { ms };
 }
 
-/** Opening an image, beside a bare read of its records. @param {{name: string}} job */
-export async function opening({ name }) {
+/** What a passphrase costs: the same done plain and sealed, in turns. @param {{size: number, rounds: number, count: number}} job */
+export async function sealing({ size, rounds, count }) {
+  const kinds = [{}, { passphrase: "a passphrase of the bench" }];
+  const filled = [];
+  for (const options of kinds) filled.push(await fill(`sealing-${filled.length}`, size, size, options));
+  const single = kinds.map(() => /** @type {number[]} */ ([]));
+  for (const text of texts(rounds + 10, size + 2)) {
+    for (const [i, { session }] of filled.entries()) single[i].push(await timed(() => session.remember(text)));
+  }
+  for (const { memory } of filled) await memory.close();
+  const bulk = kinds.map(() => /** @type {number[]} */ ([]));
+  const items = texts(count, 5).map((content) => ({ content, speaker: "Ann" }));
+  for (let round = 0; round < 3; round++) {
+    for (const [i, options] of kinds.entries()) {
+      const name = `bulk-${crypto.randomUUID()}`;
+      const memory = await openMemory({ name, ...options });
+      const session = await memory.startSession({ userId: "u" });
+      bulk[i].push(await timed(() => session.rememberMany(items)));
+      await memory.close();
+      await answered(indexedDB.deleteDatabase(`py-memory:${name}`));
+    }
+  }
+  return { single: single.map((times) => times.slice(10)), bulk };
+}
+
+/** From nothing to an open memory, plain and sealed. @param {{size: number, rounds: number}} job */
+export async function unsealing({ size, rounds }) {
+  const kinds = [{}, { passphrase: "a passphrase of the bench" }];
+  for (const [i, options] of kinds.entries()) await (await fill(`opened-${i}`, size, 78, options)).memory.close();
+  const times = kinds.map(() => /** @type {number[]} */ ([]));
+  let bytes = 0;
+  for (let round = 0; round < rounds; round++) {
+    for (const [i, options] of kinds.entries()) {
+      const start = performance.now();
+      const found = await opening({ name: `opened-${i}`, options });
+      times[i].push(found.began + found.ours - start);
+      if (i === 0) bytes = found.bytes;
+    }
+  }
+  return { bytes, times };
+}
+
+/** Opening an image, beside a bare read of its records. @param {{name: string, options?: object}} job */
+export async function opening({ name, options }) {
   let began = 0;
   const memory = await openMemory({
     name,
+    ...options,
     onProgress: (stage) => {
       if (stage === "image") began = performance.now();
     },
@@ -238,7 +281,7 @@ export async function opening({ name }) {
   for (const records of await Promise.all(ranges)) for (const record of records) bytes += record.byteLength;
   const bare = performance.now() - start;
   db.close();
-  return { ours, bare, bytes, records: count };
+  return { began, ours, bare, bytes, records: count };
 }
 
 /** @param {{name: string, size: number}} job */
@@ -255,4 +298,11 @@ export async function soak({ count, seed }) {
   scope.soakedSession ??= await scope.soaked.startSession({ userId: "u" });
   for (const text of texts(count, seed)) await scope.soakedSession.remember(text);
   return scope.soaked.storage.generation;
+}
+
+/** What the soaked memory takes: its image, and the browser's storage. */
+export async function stored() {
+  const image = (await /** @type {any} */ (globalThis).soaked.exportImage()).size;
+  const { usage } = await navigator.storage.estimate();
+  return { image, usage };
 }

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]
 
-from conftest import CHROMIUM_FLAGS  # noqa: E402  # found once the path is set
+import tabs  # noqa: E402  # found once the path is set
 from playwright.sync_api import BrowserContext, Page, sync_playwright  # noqa: E402
 
+from tests.browser.engines.chromium import FLAGS  # noqa: E402
 from tools.environment import find_chromium  # noqa: E402
 from tools.serve import Override, StaticServer  # noqa: E402
 
@@ -246,6 +247,36 @@ def bench_memory(bench: Bench, report: Report, inserts: int) -> None:
     )
 
 
+def bench_soak(bench: Bench, report: Report, writes: int) -> None:
+    """Many writes, one after the other, each durable: what each leaves behind."""
+    page = bench.page()
+    collector = Collector(page)
+    bench.run("soak", page=page, count=1_000, seed=9)
+    ours = max(bench.renderers().items(), key=itemgetter(1))[0]
+
+    def state() -> tuple[int, int, int]:
+        collector.collect()
+        kept = bench.run("stored", page=page)
+        return bench.renderers()[ours], kept["image"], kept["usage"]
+
+    before, started = state(), time.monotonic()
+    for batch in range(10):
+        bench.run("soak", page=page, count=writes // 10, seed=1_000 + batch)
+        print(f"soak: {(batch + 1) * writes // 10:,} writes, {time.monotonic() - started:.0f} s", flush=True)
+    heap, image, usage = (after - start for start, after in zip(before, state(), strict=True))
+    page.close()
+    row = image / writes
+    report.add(f"{writes:,} durable writes: the image grows per write by", f"{row:,.0f} bytes")
+    # The image itself is held in memory, once.
+    report.add(
+        "… page and worker grow per write, garbage collected, against that",
+        f"{heap / writes / row:.2f} ×",
+        "≤ 2 ×",
+        heap / writes / row <= 2,
+    )
+    report.add("… the browser's storage grows per write, against that", f"{usage / writes / row:.2f} ×")
+
+
 def bench_opening(bench: Bench, report: Report, size: int, times: int) -> None:
     bench.run("grown", name="large", size=size)
     runs = [bench.run("opening", name="large") for _ in range(times)]
@@ -257,6 +288,19 @@ def bench_opening(bench: Bench, report: Report, size: int, times: int) -> None:
         "≤ 1.5 ×",
         ratio <= 1.5,
     )
+
+
+def bench_sealing(bench: Bench, report: Report, rows: int, rounds: int, count: int, size: int) -> None:
+    written = bench.run("sealing", size=rows, rounds=rounds, count=count)
+    opened = bench.run("unsealing", size=size, rounds=3 if rounds < 100 else 7)
+    for what, (plain, sealed) in (
+        (f"durable remember at {rows:,} fragments, with a passphrase against without", written["single"]),
+        (f"rememberMany of {count:,}, likewise", written["bulk"]),
+        (f"boot and an image of {opened['bytes'] / 1e6:.0f} MB, likewise", opened["times"]),
+    ):
+        ratio = p50(sealed) / p50(plain)
+        times = " against ".join(f"{p50(one):,.{1 if p50(one) < 100 else 0}f}" for one in (sealed, plain))
+        report.add(what, f"{times} ms, {ratio:.2f} ×")
 
 
 def machine() -> str:
@@ -286,7 +330,7 @@ def main() -> int:
         server.mounts["/stock/"] = ROOT / "node_modules" / "pyodide"
         server.overrides["/blank.html"] = BLANK
         context = driver.chromium.launch_persistent_context(
-            profile, executable_path=chromium, headless=True, args=CHROMIUM_FLAGS
+            profile, executable_path=chromium, headless=True, args=FLAGS
         )
         version = subprocess.run([chromium, "--version"], capture_output=True, text=True, check=True).stdout
         bench = Bench(server, context, profile)
@@ -296,8 +340,19 @@ def main() -> int:
         bench_boot(bench, report, large, 1 if quick else 7)
         bench_bulk(bench, report, 1_000 if quick else 10_000)
         bench_opening(bench, report, 4_000 if quick else 92_000, 1 if quick else 5)
+        bench_sealing(
+            bench,
+            report,
+            rows=500 if quick else 1_000,
+            rounds=20 if quick else 200,
+            count=1_000 if quick else 10_000,
+            size=4_000 if quick else 34_000,
+        )
         bench_memory(bench, report, 100 if quick else 1_000)
+        bench_soak(bench, report, 500 if quick else 100_000)
         context.close()
+        with driver.chromium.launch(executable_path=chromium, args=FLAGS) as browser:
+            tabs.measure(browser, server.url, report, quick=quick)
     if not quick:
         commit = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False

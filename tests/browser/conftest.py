@@ -2,24 +2,21 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Playwright
 
 from tests.browser.demo_visitor import Visit, Visitor
-from tests.conftest import CHROMIUM_FLAGS, OpenBrowser
-from tools.environment import find_chromium
-from tools.project import Project
+from tests.browser.engines import Engine
+from tests.conftest import OpenBrowser
 from tools.serve import StaticServer
 
 
 @pytest.fixture(scope="module")
-def browser(playwright: Playwright, project: Project) -> Iterator[Browser]:
+def browser(engine: Engine) -> Iterator[Any]:
     """One browser for a module: every test has its own server, hence its own origin, cache and storage."""
-    with playwright.chromium.launch(
-        executable_path=find_chromium(project.root), args=CHROMIUM_FLAGS
-    ) as chromium:
-        yield chromium
+    with engine.browser() as running:
+        yield running
 
 
 @pytest.fixture

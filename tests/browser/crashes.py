@@ -18,10 +18,11 @@ from pathlib import Path
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Page
 
-from tests.browser.chromium import Chromium
 from tests.browser.crash_evidence import LIMIT_SECONDS, PHASES, Blow, Evidence
 from tests.browser.crash_figures import Found, Record, judge
-from tests.browser.freezing import frozen
+from tests.browser.engines import Engine
+from tests.browser.engines.engine import process_of
+from tests.browser.killable import Chromium
 from tools.serve import CONTENT_SECURITY_POLICY, Override, StaticServer
 
 HERE = Path(__file__).parent / "pages"
@@ -66,6 +67,7 @@ def put_crashing(site: StaticServer, evidence: Evidence, mutation: str = "") -> 
 class Story:
     """One profile that is killed again and again; `known` are the writes that were found last."""
 
+    engine: Engine
     chromium: Chromium
     evidence: Evidence
     address: str
@@ -153,7 +155,7 @@ class Story:
             first.evaluate("() => crashing.go()")
             if blow.takeover == "frozen":
                 self._wait(self.evidence.enough, blow)
-                with frozen(first):
+                with self.engine.frozen(first, process_of(first)):
                     self.evidence.acknowledged(10)
                     self.evidence.thawed.set()
                 time.sleep(blow.delay)

@@ -3,8 +3,9 @@
 import struct
 import zlib
 from collections.abc import Callable
+from typing import Any
 
-from playwright.sync_api import BrowserContext, expect
+from tests.browser.engines import expect
 
 READY_MS = 60_000
 
@@ -17,7 +18,7 @@ addEventListener("securitypolicyviolation", (event) => violations.push(event.eff
 class Visitor:
     """A person with one browser profile at the demo page, and what must not happen there."""
 
-    def __init__(self, context: BrowserContext, url: str) -> None:
+    def __init__(self, context: Any, url: str) -> None:
         self.context = context
         self.url = url
         self.page = context.pages[0]

@@ -9,10 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, Playwright
-
-from tests.conftest import CHROMIUM_FLAGS
-from tools.environment import find_chromium
+from tests.browser.engines import Engine
 from tools.project import Project
 from tools.serve import CONTENT_SECURITY_POLICY, Override, StaticServer
 
@@ -34,33 +31,39 @@ def put_lab(project: Project, site: StaticServer) -> str:
 
 
 @contextmanager
-def laboratory(project: Project, dist: Path, playwright: Playwright) -> "Iterator[Lab]":
-    """Open a page that several tests share: starting Python takes longer than most of them."""
-    with StaticServer(dist) as site:
+def laboratory(
+    project: Project, dist: Path, engine: Engine, *, plain: bool = False, room: int | None = None
+) -> "Iterator[Lab]":
+    """Open a page that several tests share: starting Python takes longer than most of them.
+
+    With `plain` the page cannot be told to meet faults, and IndexedDB is the browser's own to the last
+    call. With `room` the site may store about so many bytes.
+    """
+    with StaticServer(dist) as site, engine.browser(room=room) as browser, browser.new_context() as context:
+        page = context.new_page()
         address = put_lab(project, site)
-        browser = playwright.chromium.launch(
-            executable_path=find_chromium(project.root), headless=True, args=CHROMIUM_FLAGS
-        )
-        try:
-            yield Lab(browser.new_context().new_page(), address)
-        finally:
-            browser.close()
+        if room:
+            # Before the first write: Chromium remembers for a while how much room it found.
+            page.goto(address.replace("lab.html", "blank.html"))
+            engine.limit(page, room)
+        yield Lab(page, address + "?plain" * plain, site)
 
 
 class Lab:
     """One page with Python."""
 
-    def __init__(self, page: Page, address: str) -> None:
+    def __init__(self, page: Any, address: str, site: StaticServer | None = None) -> None:
         """Open the page."""
         self.page = page
         self.address = address
+        self.site = site
         page.set_default_timeout(0)
         page.goto(address)
         page.wait_for_function("() => globalThis.lab !== undefined")
 
     def another(self) -> "Lab":
         """Open one more page of the same person."""
-        return Lab(self.page.context.new_page(), self.address)
+        return Lab(self.page.context.new_page(), self.address, self.site)
 
     def run(self, code: str, **names: Any) -> Any:
         """Run Python in the worker; its last expression, as JSON, is the answer.

@@ -23,7 +23,7 @@ def storage():
     }
 
 
-async def dispatch(method, args_json, binary, client, number, answered):
+async def dispatch(method, args_json, binary, *_):
     args = json.loads(args_json)
     parts = [part.to_bytes() for part in binary]
     told = args.get("metadata", {})

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
 
+from tests.browser.engines import only
 from tests.browser.scripted import BLANK, ROOT, put_blank, put_engine, replace
 from tools.serve import CONTENT_SECURITY_POLICY, Override, StaticServer
 
@@ -205,7 +205,7 @@ FAULTS = [
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(browser: Any) -> Iterator[Any]:
     """A page of the shared browser."""
     with browser.new_context() as context:
         yield context.new_page()
@@ -219,7 +219,7 @@ def scripted(strict_site: StaticServer) -> StaticServer:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_fault_ends_in_one_typed_error(scripted: StaticServer, page: Page, fault: Fault) -> None:
+def test_fault_ends_in_one_typed_error(scripted: StaticServer, page: Any, fault: Fault) -> None:
     address = put_blank(scripted)
     whole = dict(scripted.overrides)
     fault.put(scripted)
@@ -247,7 +247,8 @@ def test_fault_ends_in_one_typed_error(scripted: StaticServer, page: Page, fault
     assert again.get("storage", {}).get("mode") == "best-effort", again
 
 
-def test_offline(scripted: StaticServer, page: Page) -> None:
+@only("chromium", "firefox", because="WebKitGTK has no command that takes the network away")
+def test_offline(scripted: StaticServer, page: Any) -> None:
     page.goto(put_blank(scripted))
     page.evaluate("() => import('/py-memory/memory.js')")
     page.context.set_offline(True)
@@ -258,6 +259,7 @@ def test_offline(scripted: StaticServer, page: Page) -> None:
     assert "storage" in page.evaluate(TRY, {})
 
 
+@only("chromium", because="the others cannot be told where a name that is not secure leads")
 def test_insecure_context(scripted: StaticServer, open_browser: Callable[..., Any]) -> None:
     rules = "--host-resolver-rules=MAP memory.test 127.0.0.1"
     page = open_browser(args=[rules]).pages[0]
@@ -269,7 +271,7 @@ def test_insecure_context(scripted: StaticServer, open_browser: Callable[..., An
     assert ROOT + "worker.js" not in scripted.requests
 
 
-def test_stages_come_in_order_with_bytes(scripted: StaticServer, page: Page) -> None:
+def test_stages_come_in_order_with_bytes(scripted: StaticServer, page: Any) -> None:
     page.goto(put_blank(scripted))
     found = page.evaluate(TRY, {})
     names = [stage for stage, _ in found["stages"]]
@@ -281,17 +283,18 @@ def test_stages_come_in_order_with_bytes(scripted: StaticServer, page: Page) -> 
     assert all(detail["loaded"] <= detail["total"] for detail in counted)
 
 
-def test_each_file_is_asked_for_once(scripted: StaticServer, page: Page) -> None:
+def test_each_file_is_asked_for_once(scripted: StaticServer, page: Any) -> None:
     page.goto(put_blank(scripted))
     assert "storage" in page.evaluate(TRY, {})
     asked = Counter(path.removeprefix(ROOT) for path in scripted.requests if path.startswith(ROOT))
     twice = {path for path, count in asked.items() if count > 1}
-    assert twice <= {"errors.js", "protocol.js"}, "the page and the worker each load these two"
+    both = {"errors.js", "passphrase.js", "protocol.js"}
+    assert twice <= both, "the page and the worker each load these three"
     assert max(asked.values()) == 2
     assert {WASM, STDLIB, LOCK, ASM} <= asked.keys()
 
 
-def test_an_old_file_in_the_cache_is_asked_for_anew(scripted: StaticServer, page: Page) -> None:
+def test_an_old_file_in_the_cache_is_asked_for_anew(scripted: StaticServer, page: Any) -> None:
     right = scripted.find(ROOT + STDLIB)
     assert right
     fresh_for_long = {"Cache-Control": "max-age=3600"}
@@ -303,7 +306,7 @@ def test_an_old_file_in_the_cache_is_asked_for_anew(scripted: StaticServer, page
     assert "storage" in page.evaluate(TRY, {})
 
 
-def test_an_old_script_in_the_cache_heals_with_the_second_opening(scripted: StaticServer, page: Page) -> None:
+def test_an_old_script_in_the_cache_heals_with_the_second_opening(scripted: StaticServer, page: Any) -> None:
     old = b"export default 'the version before'"
     scripted.overrides[ROOT + ASM] = Override(body=old, headers={"Cache-Control": "max-age=3600"})
     page.goto(put_blank(scripted))
@@ -315,7 +318,7 @@ def test_an_old_script_in_the_cache_heals_with_the_second_opening(scripted: Stat
     assert "storage" in page.evaluate(TRY, {})
 
 
-def test_two_calls_at_once_are_one_memory(scripted: StaticServer, page: Page) -> None:
+def test_two_calls_at_once_are_one_memory(scripted: StaticServer, page: Any) -> None:
     page.goto(put_blank(scripted))
     same = page.evaluate(
         """async () => {
@@ -331,7 +334,7 @@ def test_two_calls_at_once_are_one_memory(scripted: StaticServer, page: Page) ->
     assert len([path for path in scripted.requests if path.endswith("manifest.json")]) == 2
 
 
-def test_a_slow_start_that_moves_is_no_failure(scripted: StaticServer, page: Page) -> None:
+def test_a_slow_start_that_moves_is_no_failure(scripted: StaticServer, page: Any) -> None:
     """The limit is on silence, not on the whole: files that come late one after the other reset it."""
     scripted.overrides[ROOT + "manifest.json"].delay = 4
     scripted.overrides[wheel_of(scripted)].delay = 4

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
 
 from tests.browser.scripted import ROOT, put_blank, put_engine
 from tools.serve import CONTENT_SECURITY_POLICY, StaticServer
@@ -31,7 +30,7 @@ const sent = async (promise) => JSON.parse((await promise).args);
 
 
 @pytest.fixture(scope="module")
-def shared(browser: Browser, dist: Path) -> Iterator[Run]:
+def shared(browser: Any, dist: Path) -> Iterator[Run]:
     """The same as `run`, in one page for all tests that leave nothing behind but answered calls."""
     with StaticServer(dist) as site, browser.new_context() as context:
         site.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
@@ -41,20 +40,20 @@ def shared(browser: Browser, dist: Path) -> Iterator[Run]:
         yield running(page)
 
 
-def running(page: Page) -> Run:
+def running(page: Any) -> Run:
     """Give a function that runs the body of an async function in a page."""
     return lambda body, given=None: page.evaluate(f"async (given) => {{ {PRELUDE}\n{body} }}", given)
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(browser: Any) -> Iterator[Any]:
     """A page of the shared browser."""
     with browser.new_context() as context:
         yield context.new_page()
 
 
 @pytest.fixture
-def console(page: Page) -> list[str]:
+def console(page: Any) -> list[str]:
     """Whatever reaches the console of the page, its workers, or its error handlers."""
     heard: list[str] = []
     page.on("console", lambda message: heard.append(message.text))
@@ -63,7 +62,7 @@ def console(page: Page) -> list[str]:
 
 
 @pytest.fixture
-def run(strict_site: StaticServer, page: Page, console: list[str]) -> Iterator[Run]:
+def run(strict_site: StaticServer, page: Any, console: list[str]) -> Iterator[Run]:
     """Run the body of an async function in a page with the scripted engine; nothing may reach the console."""
     put_engine(strict_site)
     page.goto(put_blank(strict_site))
@@ -361,7 +360,7 @@ def test_a_call_at_which_the_worker_dies_is_repeated_once_and_the_others_are_ans
     assert found["closed"] == [{"code": "closed"}]
 
 
-def test_nothing_that_the_engine_says_reaches_the_console(run: Run, page: Page) -> None:
+def test_nothing_that_the_engine_says_reaches_the_console(run: Run, page: Any) -> None:
     """Prints, logs, rejected promises and failed tasks: the fixture asserts an empty console."""
     answer = run(
         OPENED + "return (await session.remember('x', { metadata: given })).id",

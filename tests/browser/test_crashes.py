@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Error as PlaywrightError
 
-from tests.browser.chromium import Chromium
 from tests.browser.crash_evidence import Blow, Evidence
 from tests.browser.crash_figures import Record
 from tests.browser.crashes import HERE, Story, blows, put_crashing
+from tests.browser.engines import Engine, only
+from tests.browser.killable import Chromium
 from tests.conftest import OpenBrowser
 from tools.project import Project
 from tools.serve import StaticServer
+
+pytestmark = only("chromium", because="only of Chromium all processes can be killed from outside in one call")
 
 
 @pytest.fixture
@@ -28,12 +31,14 @@ Tell = Callable[..., Story]
 
 
 @pytest.fixture
-def story(site: StaticServer, evidence: Evidence, open_browser: OpenBrowser, tmp_path: Path) -> Tell:
+def story(
+    site: StaticServer, evidence: Evidence, engine: Engine, open_browser: OpenBrowser, tmp_path: Path
+) -> Tell:
     """Begin with an empty profile: story(mutation)."""
 
     def begin(mutation: str = "") -> Story:
         address = put_crashing(site, evidence, mutation)
-        told = Story(Chromium(open_browser, tmp_path / "profile"), evidence, address)
+        told = Story(engine, Chromium(open_browser, tmp_path / "profile"), evidence, address)
         told.begin()
         return told
 

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-from playwright.sync_api import Page
-
 from tests.browser.scripted import put_blank
 from tools.serve import CONTENT_SECURITY_POLICY, StaticServer
 
@@ -61,7 +59,7 @@ EVERY_VERB = """async (secret) => {
 }"""
 
 
-def test_every_verb_under_the_policy(strict_site: StaticServer, page: Page) -> None:
+def test_every_verb_under_the_policy(strict_site: StaticServer, page: Any) -> None:
     heard: list[str] = []
     addresses: set[str] = set()
     page.on("console", lambda message: heard.append(message.text))
@@ -81,7 +79,7 @@ def test_every_verb_under_the_policy(strict_site: StaticServer, page: Page) -> N
     assert {address for address in addresses if not address.startswith((strict_site.url, "blob:"))} == set()
 
 
-def test_a_violation_would_be_seen(strict_site: StaticServer, page: Page) -> None:
+def test_a_violation_would_be_seen(strict_site: StaticServer, page: Any) -> None:
     """The watch of the test above can say no."""
     page.goto(put_blank(strict_site))
     seen = page.evaluate(
@@ -95,7 +93,7 @@ def test_a_violation_would_be_seen(strict_site: StaticServer, page: Page) -> Non
 
 
 def test_the_worker_runs_under_the_policy_that_its_own_file_brings(
-    strict_site: StaticServer, page: Page
+    strict_site: StaticServer, page: Any
 ) -> None:
     page.goto(put_blank(strict_site))
     header = page.evaluate(

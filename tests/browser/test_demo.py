@@ -6,11 +6,12 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
 
 from tests.browser.demo_visitor import Visit, Visitor, picture_file, png
+from tests.browser.engines import expect
 from tools.serve import StaticServer
 
 
@@ -140,7 +141,7 @@ RULES = [
 ]  # fmt: skip
 
 
-def test_rules(strict_site: StaticServer, page: Page) -> None:
+def test_rules(strict_site: StaticServer, page: Any) -> None:
     page.goto(strict_site.url)
     read = page.evaluate(
         """async (texts) => {

@@ -4,9 +4,9 @@ import re
 
 import pytest
 from conftest import OpenBrowser
-from playwright.sync_api import expect
 
 from tests.browser.demo_visitor import READY_MS, Visit, picture_file
+from tests.browser.engines import expect
 from tools.serve import Override, StaticServer
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
@@ -201,6 +201,37 @@ def test_what_cannot_be_opened_can_still_be_had(visit: Visit) -> None:
     assert download.value.path().read_bytes().startswith(b"SQLite format 3")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_what_can_be_read_is_recovered_on_the_persons_word(visit: Visit, scheme: str, width: int) -> None:
+    ann = visit(color_scheme=scheme, viewport={"width": width, "height": 760})
+    ann.say("My name is Ann")
+    ann.page.goto(f"{ann.url}demo/icon.svg")
+    ann.page.wait_for_timeout(300)
+    ann.page.evaluate(FLIP)
+    ann.page.goto(ann.url)
+    recover = ann.page.get_by_role("button", name="Recover what can be read")
+    expect(recover).to_be_visible(timeout=READY_MS)
+    assert ann.page.evaluate(UNNAMED) == []
+    assert ann.page.evaluate(CONTRAST) == []
+    recover.click()
+    dialog = ann.page.get_by_role("dialog", name="Replace the damaged memory?")
+    expect(dialog).to_contain_text("can be read", timeout=READY_MS)
+    assert ann.page.evaluate(UNNAMED) == []
+    assert ann.page.evaluate(CONTRAST) == []
+    assert ann.page.evaluate("document.documentElement.scrollWidth") <= width
+    dialog.get_by_role("button", name="Cancel").click()
+    ann.page.reload()
+    expect(ann.page.get_by_role("alert").first).to_contain_text("corrupt_image", timeout=READY_MS)
+    recover.click()
+    expect(dialog).to_be_visible(timeout=READY_MS)
+    dialog.get_by_role("button", name="Replace it").click()
+    expect(ann.page.locator("#send")).to_be_enabled(timeout=READY_MS)
+    expect(ann.page.get_by_role("status").last).to_contain_text("replaced by what could be read")
+    ann.ready()
+    assert ann.page.locator("#messages .you .text").first.inner_text() == "My name is Ann"
+
+
 def test_what_could_not_be_saved_is_not_shown_as_if_it_were(visit: Visit) -> None:
     ann = visit()
     ann.say("My name is Ann")
@@ -226,3 +257,21 @@ def test_keeping_data_and_storage_state(visit: Visit) -> None:
     ann.page.click("#keep")
     expect(ann.page.locator("#keep-answer")).to_contain_text(re.compile("promise"))
     ann.behaved()
+
+
+def test_a_page_without_storage_says_that_nothing_is_kept(visit: Visit, strict_site: StaticServer) -> None:
+    worker = strict_site.root / "py-memory" / "worker.js"
+    strict_site.overrides["/py-memory/worker.js"] = Override(
+        body=worker.read_bytes()
+        + b"\nObject.defineProperty(globalThis, 'indexedDB', { value: undefined, configurable: true });\n",
+        content_type="text/javascript",
+    )
+    ann = visit()
+    banner = ann.page.locator("#unkept")
+    expect(banner).to_be_visible()
+    expect(banner).to_contain_text("Export a copy")
+    ann.say("My name is Ann")
+    expect(banner).to_be_visible()
+    expect(ann.page.locator("#storage")).to_contain_text("only while this page is open")
+    ann.page.click("#language-zh")
+    expect(banner).to_contain_text("导出")

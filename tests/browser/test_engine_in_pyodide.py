@@ -8,9 +8,9 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page
 
 from tools.project import Project
 from tools.serve import Override, StaticServer
@@ -88,7 +88,7 @@ def collected_by_cpython(project: Project) -> set[str]:
 def test_the_engine_passes_its_unit_tests_inside_pyodide(
     project: Project,
     site: StaticServer,
-    page: Page,
+    page: Any,
     pyodide_wheels: Path,
     capsys: pytest.CaptureFixture[str],
 ):

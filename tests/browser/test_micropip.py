@@ -5,9 +5,9 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page
 
 from tools.project import Project
 from tools.serve import Override, StaticServer
@@ -59,13 +59,13 @@ def other_site(project: Project, dist: Path, pyodide_wheels: Path, tmp_path: Pat
         yield server
 
 
-def run(page: Page, server: StaticServer, code: str, **names: str) -> dict:
+def run(page: Any, server: StaticServer, code: str, **names: str) -> dict:
     """Run Python in the page's own Pyodide and give its JSON answer."""
     return json.loads(page.evaluate(RUN, [f"{server.url}/stock/", code, names]))
 
 
 def test_micropip_installs_the_wheel_on_a_page_of_its_own(
-    project: Project, other_site: StaticServer, page: Page
+    project: Project, other_site: StaticServer, page: Any
 ):
     elsewhere = []
     page.on(
@@ -119,7 +119,7 @@ json.dumps(
 
 
 def test_what_such_a_page_remembers_is_there_after_a_reload(
-    project: Project, other_site: StaticServer, page: Page
+    project: Project, other_site: StaticServer, page: Any
 ):
     wheel = f"{other_site.url}/{project.wheel_name}"
     page.goto(f"{other_site.url}/")

@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import OpenBrowser
 from conversations import Conversation, own, recall_at, shared
-from playwright.sync_api import Page
 
 from py_memory import Memory
 from py_memory.times import to_ms
@@ -69,7 +69,7 @@ def in_python(talk: Conversation, clock: int) -> list[list[tuple[str, float]]]:
         ]
 
 
-def blank(open_browser: OpenBrowser, site: StaticServer, profile: Path) -> Page:
+def blank(open_browser: OpenBrowser, site: StaticServer, profile: Path) -> Any:
     page = open_browser(profile).pages[0]
     page.goto(f"{site.url}/blank.html")
     return page

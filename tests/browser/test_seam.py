@@ -1,7 +1,8 @@
 """The seam inside the browser: the fast checksum, and random operations against real IndexedDB."""
 
+from typing import Any
+
 import pytest
-from playwright.sync_api import Page
 
 from tests.browser.lab import Lab, put_lab
 from tools.project import Project
@@ -9,7 +10,7 @@ from tools.serve import StaticServer
 
 
 @pytest.fixture
-def lab(project: Project, page: Page, strict_site: StaticServer) -> Lab:
+def lab(project: Project, page: Any, strict_site: StaticServer) -> Lab:
     return Lab(page, put_lab(project, strict_site))
 
 

@@ -6,8 +6,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import OpenBrowser
-from playwright.sync_api import Page
 
 from py_memory import Memory
 from tools.serve import Override, StaticServer
@@ -33,12 +33,12 @@ const failing = async (promise) => {
 PICTURE = bytes(range(256)) * 40
 
 
-def run(page: Page, body: str, argument: Any = None) -> Any:
+def run(page: Any, body: str, argument: Any = None) -> Any:
     """Run the body of an async function in the page, with the library at hand."""
     return page.evaluate(f"async (argument) => {{ {HELP} {body} }}", argument)
 
 
-def visit(open_browser: OpenBrowser, site: StaticServer, profile: Path | None = None) -> Page:
+def visit(open_browser: OpenBrowser, site: StaticServer, profile: Path | None = None) -> Any:
     site.overrides["/blank.html"] = BLANK
     page = open_browser(profile).pages[0]
     page.goto(f"{site.url}/blank.html")
@@ -107,6 +107,7 @@ def without_time(exported: str) -> dict[str, Any]:
     return file
 
 
+@pytest.mark.core
 def test_remember_close_the_browser_reopen_recall_export_import(
     open_browser: OpenBrowser, site: StaticServer, tmp_path: Path
 ) -> None:
@@ -216,6 +217,7 @@ def test_the_sqlite_file_goes_into_a_fresh_profile_and_into_python(
     assert count == [30, "corrupt_image"]
 
 
+@pytest.mark.core
 def test_forget_and_restore_survive_reopening(open_browser: OpenBrowser, site: StaticServer) -> None:
     page = visit(open_browser, site)
     seen = run(

@@ -1,15 +1,13 @@
 """Several tabs, one memory: who owns it, who takes over, and what becomes of calls under way."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
-from playwright.sync_api import Error as PlaywrightError
 
-from tests.browser.freezing import frozen
+from tests.browser.engines import Engine, only
+from tests.browser.engines.engine import process_of
 from tests.browser.lab import Lab, put_lab
 from tests.browser.scripted import put_blank
 from tools.project import Project
@@ -46,12 +44,32 @@ window.session = await memory.startSession({ userId: "u", sessionId: "s" });
 """
 
 
+COUNT_WORKERS = """() => {
+  const Real = Worker;
+  window.workers = new Set();
+  window.endWorkers = () => { for (const worker of workers) Real.prototype.terminate.call(worker); };
+  window.Worker = class extends Real {
+    constructor(...given) {
+      super(...given);
+      workers.add(this);
+    }
+    terminate() {
+      workers.delete(this);
+      super.terminate();
+    }
+  };
+}"""
+
+
 class Tab:
     """One tab with the memory open, or about to be."""
 
-    def __init__(self, page: Page, address: str, given: dict[str, Any] | None = None, *, wait: bool = True) -> None:
+    def __init__(
+        self, page: Any, address: str, given: dict[str, Any] | None = None, *, wait: bool = True
+    ) -> None:
         self.page = page
         page.goto(address)
+        page.evaluate(COUNT_WORKERS)
         if wait:
             self.run(OPEN, given or {})
 
@@ -70,6 +88,10 @@ class Tab:
     def remember(self, text: str) -> str:
         return self.run("return (await session.remember(given)).id", text)
 
+    def workers(self) -> int:
+        """How many workers of this page are there."""
+        return self.page.evaluate("() => workers.size")
+
     def texts(self) -> list[str]:
         return self.run("return await texts()")
 
@@ -78,14 +100,14 @@ Open = Callable[..., Tab]
 
 
 @pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
+def context(browser: Any) -> Iterator[Any]:
     """One person's browser."""
     with browser.new_context() as fresh:
         yield fresh
 
 
 @pytest.fixture
-def tab(context: BrowserContext, strict_site: StaticServer) -> Open:
+def tab(context: Any, strict_site: StaticServer) -> Open:
     """Open one more tab: tab(options of openMemory), or tab(wait=False) for an empty page."""
     address = put_blank(strict_site)
 
@@ -95,10 +117,14 @@ def tab(context: BrowserContext, strict_site: StaticServer) -> Open:
     return another
 
 
-def test_every_tab_has_the_whole_memory_and_only_one_runs_python(tab: Open, strict_site: StaticServer) -> None:
+def test_every_tab_has_the_whole_memory_and_only_one_runs_python(
+    tab: Open, strict_site: StaticServer
+) -> None:
     first = tab()
     second = tab()
-    assert second.remember("from the second") == first.run("return (await memory.timeline({ userId: 'u' }))[0].id")
+    assert second.remember("from the second") == first.run(
+        "return (await memory.timeline({ userId: 'u' }))[0].id"
+    )
     first.remember("from the first")
     assert first.texts() == second.texts() == ["from the second", "from the first"]
     picture = second.run(
@@ -107,12 +133,13 @@ def test_every_tab_has_the_whole_memory_and_only_one_runs_python(tab: Open, stri
         return [[...one.data], [...all.find(({ id }) => id === one.id).data]];"""
     )
     assert picture == [[1, 2, 3], [1, 2, 3]]
-    counted = second.run("return [(await memory.exportJSON()).size > 100, (await memory.exportImage()).size > 4096]")
+    counted = second.run(
+        "return [(await memory.exportJSON()).size > 100, (await memory.exportImage()).size > 4096]"
+    )
     assert counted == [True, True]
     assert second.run("return (await failing(session.remember(5))).code") == "invalid_argument"
     assert strict_site.requests.count("/py-memory/manifest.json") == 1
-    workers = [len(one.page.workers) for one in (first, second)]
-    assert workers == [1, 0]
+    assert [one.workers() for one in (first, second)] == [1, 0]
 
 
 def test_a_second_tab_is_ready_soon(tab: Open) -> None:
@@ -133,11 +160,14 @@ def test_changes_and_storage_are_told_in_every_tab(tab: Open) -> None:
     written = tabs[1].remember("x")
     for one in tabs:
         one.page.wait_for_function("() => changes.some(({ verb }) => verb === 'remember')")
-        heard = one.run("return [changes.filter(({ verb }) => verb === 'remember'), memory.storage.generation]")
+        heard = one.run(
+            "return [changes.filter(({ verb }) => verb === 'remember'), memory.storage.generation]"
+        )
         assert heard[0] == [{"verb": "remember", "userId": "u", "sessionId": "s", "ids": [written]}]
         assert heard[1] == tabs[0].run("return memory.storage.generation")
 
 
+@pytest.mark.core
 def test_when_the_owner_is_closed_the_next_takes_over_and_calls_go_on(tab: Open) -> None:
     first, second, third = tab(), tab(), tab()
     first.remember("one")
@@ -150,23 +180,36 @@ def test_when_the_owner_is_closed_the_next_takes_over_and_calls_go_on(tab: Open)
     assert first.run("return (await failing(session.remember('x'))).code") == "closed"
 
 
-@pytest.mark.parametrize("end", ["closed", "navigated", "reloaded", "worker", "crashed"])
+@pytest.mark.core
+@pytest.mark.parametrize("end", ["closed", "navigated", "reloaded", "worker"])
 def test_calls_under_way_are_answered_by_the_next_owner_and_applied_once(tab: Open, end: str) -> None:
     """Twenty writes of a tab are on their way when the owner goes: each is there once, in order."""
+
+    def go(owner: Tab) -> None:
+        if end == "closed":
+            owner.page.close()
+        elif end == "navigated":
+            owner.page.goto("about:blank")
+        elif end == "reloaded":
+            owner.page.reload()
+        else:
+            kill_worker(owner)
+
+    goes_under_way(tab, go)
+
+
+@pytest.mark.core
+@only("chromium", "firefox", because="WebKitWebDriver ends its session when a page crashes")
+def test_calls_under_way_when_the_owner_crashes_are_applied_once(engine: Engine, tab: Open) -> None:
+    goes_under_way(tab, lambda owner: engine.crash(owner.page))
+
+
+def goes_under_way(tab: Open, go: Callable[[Tab], None]) -> None:
     owner, other = tab(), tab()
     owner.remember("before")
     other.start("return await Promise.all(Array.from({ length: 20 }, (_, i) => session.remember(`n${i}`)))")
     other.page.wait_for_function("() => changes.some(({ verb }) => verb === 'remember')")
-    if end == "closed":
-        owner.page.close(run_before_unload=False)
-    elif end == "navigated":
-        owner.page.goto("about:blank")
-    elif end == "reloaded":
-        owner.page.reload()
-    elif end == "worker":
-        kill_worker(owner)
-    else:
-        crash(owner.page)
+    go(owner)
     written = other.answer()
     assert [one["content"] for one in written] == [f"n{i}" for i in range(20)]
     assert other.texts() == ["before", *(f"n{i}" for i in range(20))]
@@ -176,14 +219,22 @@ def test_calls_under_way_are_answered_by_the_next_owner_and_applied_once(tab: Op
 
 def kill_worker(tab: Tab) -> None:
     """End the tab's worker as the browser does for want of memory: nobody is told."""
-    (worker,) = tab.page.workers
-    worker.evaluate("self.close()")
+    assert tab.workers() == 1
+    tab.page.evaluate("() => endWorkers()")
 
 
-def crash(page: Page) -> None:
-    """Let the renderer break down."""
-    with suppress(PlaywrightError):
-        page.goto("chrome://crash", timeout=5000)
+def test_a_session_keeps_its_time_zone_when_another_tab_takes_over(tab: Open) -> None:
+    """Half past midnight in Auckland is yesterday in Los Angeles."""
+    owner, other = tab({"timeZone": "America/Los_Angeles"}), tab({"timeZone": "America/Los_Angeles"})
+    other.run(
+        """window.session = await memory.startSession({ userId: "u", timeZone: "Pacific/Auckland" });
+        await session.remember("the ferry", { at: "2024-05-10T00:30:00+12:00" });
+        await session.remember("the train", { at: "2024-05-09T00:30:00+12:00" });"""
+    )
+    ask = "return (await session.recall('what was on 10 May 2024?', { tiers: ['L3'] }))[0].fragment.content"
+    assert other.run(ask) == "the ferry"
+    owner.page.close()
+    assert other.run(ask) == "the ferry"
 
 
 def test_reading_calls_under_way_are_repeated(tab: Open) -> None:
@@ -194,38 +245,61 @@ def test_reading_calls_under_way_are_repeated(tab: Open) -> None:
     assert other.answer() == 30
 
 
-def test_a_frozen_owner_is_robbed_and_writes_no_more(tab: Open) -> None:
-    """It is stopped in the middle of writing; what it had acknowledged is there, and it becomes a follower."""
+@pytest.mark.core
+def test_a_frozen_owner_is_robbed_and_writes_no_more(engine: Engine, tab: Open) -> None:
+    """Thawed, it goes on with what was to come, is refused, becomes a follower: nothing is there twice."""
     owner, other = tab(), tab()
+    owner.run("await Promise.all(Array.from({ length: 20 }, (_, i) => session.remember(`n${i}`)))")
+    process = process_of(owner.page)
     owner.start(
-        """window.acknowledged = [];
-        const write = async (i) => {
-          await session.remember(`n${i}`);
-          acknowledged.push(`n${i}`);
-        };
-        await Promise.all(Array.from({ length: 200 }, (_, i) => write(i)));"""
+        """await new Promise((resolve) => setTimeout(resolve, 500));
+        await Promise.all(Array.from({ length: 20 }, (_, i) => session.remember(`later ${i}`)));"""
     )
-    owner.page.wait_for_function("() => acknowledged.length > 20")
-    with frozen(owner.page):
+    with engine.frozen(owner.page, process):
         took = other.run(
             """const start = performance.now();
             await session.remember("while frozen");
             return performance.now() - start;"""
         )
-        assert took < 10_000
+        # Python starts several times slower in WebKit, and this machine has other work too.
+        assert took < (10_000 if engine.name == "chromium" else 25_000)
         assert other.page.evaluate("role") == "owner"
         then = other.texts()
-    # Thawed, it hands what was not answered to the new owner, and nothing is there twice.
+        assert then == [*(f"n{i}" for i in range(20)), "while frozen"]
     owner.answer()
     owner.page.wait_for_function("() => role === 'follower'")
-    expected = {f"n{i}" for i in range(200)} | {"while frozen"}
-    found = other.texts()
-    assert (len(found), set(found)) == (201, expected)
-    assert found[: len(then)] == then
-    assert owner.texts() == found
+    assert other.texts() == owner.texts() == [*then, *(f"later {i}" for i in range(20))]
     assert owner.page.evaluate("ends") == []
-    assert len(owner.page.workers) == 0
+    assert owner.workers() == 0
     assert other.run("return (await memory.check()).ok")
+
+
+def test_an_owner_frozen_inside_a_transaction_holds_nobody_up_for_ever(engine: Engine, tab: Open) -> None:
+    """Everybody has to wait for that transaction: the wait ends in an error, and later it works."""
+    owner, other = tab(), tab()
+    owner.remember("before")
+    owner.run(
+        """const opening = indexedDB.open("py-memory:shared");
+        const database = await new Promise((resolve) => (opening.onsuccess = () => resolve(opening.result)));
+        const pages = database.transaction(["pages", "meta", "fence"], "readwrite").objectStore("pages");
+        window.held = true;
+        const again = () => { if (held) pages.get(1).onsuccess = again; };
+        again();"""
+    )
+    with engine.frozen(owner.page):
+        found = other.run(
+            """const start = performance.now();
+            const { code } = await failing(session.remember("too early"));
+            return [code, performance.now() - start < 30_000];"""
+        )
+        assert found == ["storage_blocked", True]
+    owner.page.evaluate("() => { held = false; }")
+    assert other.remember("after")
+    # As the error says, what was called may have been done by the old owner; never twice.
+    found = other.texts()
+    assert found in (["before", "after"], ["before", "too early", "after"])
+    assert owner.texts() == found
+    assert other.page.evaluate("ends") == []
 
 
 def test_tabs_that_open_at_the_same_instant_all_become_ready(tab: Open) -> None:
@@ -292,12 +366,13 @@ def test_many_frames_open_and_close_and_one_goes_on(tab: Open, strict_site: Stat
     assert one.run("return (await memory.check()).ok")
 
 
+@pytest.mark.core
 def test_a_page_that_is_put_aside_lets_go_and_comes_back(tab: Open) -> None:
     """As the back-forward cache does it; WebKit would keep the worker and the lock of such a page."""
     first, second = tab(), tab()
     first.page.evaluate("() => dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
     second.page.wait_for_function("() => role === 'owner'")
-    assert len(first.page.workers) == 0
+    assert first.workers() == 0
     second.remember("meanwhile")
     first.start("return (await session.remember('called while put aside')).content")
     first.page.evaluate("() => dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
@@ -315,7 +390,9 @@ def newer(site: StaticServer, dist: Path) -> None:
     site.overrides["/newer/protocol.js"] = Override(body=later.encode(), content_type="text/javascript")
 
 
-def test_an_older_version_is_told_and_closes_cleanly(tab: Open, strict_site: StaticServer, dist: Path) -> None:
+def test_an_older_version_is_told_and_closes_cleanly(
+    tab: Open, strict_site: StaticServer, dist: Path
+) -> None:
     newer(strict_site, dist)
     owner, follower = tab(), tab()
     owner.start("return (await Promise.all([1, 2, 3].map((n) => session.remember(`old ${n}`)))).length")
@@ -333,13 +410,14 @@ def test_an_older_version_is_told_and_closes_cleanly(tab: Open, strict_site: Sta
         old.page.wait_for_function("() => ends.length > 0")
         assert old.page.evaluate("() => [outdated, ends]") == [1, ["outdated"]]
         assert old.run("return (await failing(session.remember('x'))).code") == "outdated"
-        assert len(old.page.workers) == 0
+        assert old.workers() == 0
     # And an old page that is opened later is told at once.
     late = tab(wait=False)
     assert late.run("return (await failing(m.openMemory({ name: 'shared' }))).code") == "outdated"
     assert new.run("return (await session.remember('on')).content") == "on"
 
 
+@pytest.mark.core
 def test_without_a_broadcast_channel_one_tab_works_and_a_second_is_told(tab: Open) -> None:
     lacking = "delete globalThis.BroadcastChannel; return (await failing(m.openMemory({ name: 'shared' })));"
     first = tab(wait=False)
@@ -375,12 +453,12 @@ def test_a_memory_that_vanished_is_not_made_anew_by_who_takes_over(tab: Open) ->
     found = other.run("return await failing(session.remember('y'))")
     assert (found["code"], found["details"]) == ("storage_lost", {"cause": "vanished"})
     assert other.page.evaluate("ends") == ["storage_lost"]
-    names = other.run("return (await indexedDB.databases()).map(({ name }) => name)")
+    names = other.run("return (await indexedDB.databases()).filter(({ version }) => version > 0)")
     assert names == []
 
 
 def test_a_page_with_its_own_python_does_not_share_and_is_not_robbed(
-    context: BrowserContext, tab: Open, project: Project, strict_site: StaticServer
+    context: Any, tab: Open, project: Project, strict_site: StaticServer
 ) -> None:
     """`py_memory.browser.open_memory` takes the same lock: others are told, in a bounded time."""
     own = Lab(context.new_page(), put_lab(project, strict_site))
@@ -425,10 +503,40 @@ def test_a_message_that_was_lost_is_sent_again(tab: Open) -> None:
         """const { postMessage } = BroadcastChannel.prototype;
         const dropped = new Set();
         BroadcastChannel.prototype.postMessage = function (message) {
-          if (message.kind === "call" && !dropped.has(message.call.id)) return void dropped.add(message.call.id);
-          postMessage.call(this, message);
+          const id = message.kind === "call" ? message.call.id : undefined;
+          if (id === undefined || dropped.has(id)) postMessage.call(this, message);
+          else dropped.add(id);
         };
         await Promise.all(["a", "b"].map((text) => session.remember(text)));
         return [dropped.size, await texts()];"""
     )
     assert found == [2, ["a", "b"]]
+
+
+def test_every_tab_needs_the_passphrase(tab: Open) -> None:
+    """A tab that shares is told of a wrong one at once, and after a change uses the new one to take over."""
+    right = {"passphrase": "correct horse"}
+    owner, other = tab(right), tab(right)
+    owner.remember("sealed")
+    assert other.texts() == ["sealed"]
+    for wrong in ({"passphrase": "battery staple"}, {}):
+        late = tab(wait=False)
+        code = late.run("return (await failing(m.openMemory({ name: 'shared', ...given }))).code", wrong)
+        assert code == "wrong_passphrase"
+    other.run("await memory.changePassphrase({ passphrase: 'correct horse', newPassphrase: 'other horse' })")
+    owner.page.close()
+    assert other.texts() == ["sealed"]
+    assert other.page.evaluate("role") == "owner"
+    assert tab({"passphrase": "other horse"}).texts() == ["sealed"]
+
+
+def test_a_passphrase_for_what_another_tab_has_open_without_one_is_refused(tab: Open) -> None:
+    """Nothing may look sealed that is not."""
+    owner = tab()
+    owner.remember("plain")
+    late = tab(wait=False)
+    code = late.run("return (await failing(m.openMemory({ name: 'shared', passphrase: 'p' }))).code")
+    assert code == "already_open"
+    owner.run("await memory.close()")
+    late.run(OPEN, {"passphrase": "p"})
+    assert late.texts() == ["plain"]

@@ -5,6 +5,7 @@ import {
   PyMemoryError,
   exportRaw,
   openMemory,
+  recover,
   type CheckReport,
   type ErrorCode,
   type Found,
@@ -14,6 +15,7 @@ import {
   type Memory,
   type Metrics,
   type Page,
+  type RecoveryReport,
   type Selected,
   type Session,
   type Stage,
@@ -33,6 +35,7 @@ exact<any, number>(false);
 // What comes back.
 exact<ReturnType<typeof openMemory>, Promise<Memory>>(true);
 exact<ReturnType<typeof exportRaw>, Promise<Blob>>(true);
+exact<ReturnType<typeof recover>, Promise<{ image: Blob; report: RecoveryReport }>>(true);
 exact<Answer<Memory["startSession"]>, Session>(true);
 exact<Answer<Memory["search"]>, Hit[]>(true);
 exact<Answer<Memory["find"]>, Page<Found>>(true);
@@ -46,6 +49,7 @@ exact<Answer<Memory["importJSON"]>, ImportReport>(true);
 exact<Answer<Memory["metrics"]>, Metrics>(true);
 exact<Answer<Memory["check"]>, CheckReport>(true);
 exact<Answer<Memory["reindex"]>, { fragments: number }>(true);
+exact<Answer<Memory["changePassphrase"]>, void>(true);
 exact<Answer<Memory["close"]>, void>(true);
 exact<Answer<Session["remember"]>, Fragment>(true);
 exact<Answer<Session["rememberMany"]>, Fragment[]>(true);
@@ -62,6 +66,7 @@ export async function used(bytes: Uint8Array, file: File): Promise<void> {
     settings: { maxTextBytes: 1000 },
     timeZone: "Europe/Oslo",
     durability: "relaxed",
+    passphrase: "secret",
     clock: 0,
     assetBase: new URL("https://example.org/py-memory/"),
     timeoutMs: 1000,
@@ -75,14 +80,28 @@ export async function used(bytes: Uint8Array, file: File): Promise<void> {
   await openMemory({ nmae: "x" });
   // @ts-expect-error a wrong value
   await openMemory({ durability: "eventual" });
+  // @ts-expect-error a passphrase is a text
+  await openMemory({ passphrase: bytes });
+  await openMemory({ fallback: "memory" });
+  // @ts-expect-error there is no other fallback
+  await openMemory({ fallback: "disk" });
   // @ts-expect-error the clock is a fixed time
   await openMemory({ clock: () => 0 });
   // @ts-expect-error snake_case belongs to Python
   await openMemory({ settings: { max_text_bytes: 1 } });
 
-  await exportRaw({ name: "agent_memory", assetBase: "/py-memory/" });
+  await exportRaw({ name: "agent_memory", passphrase: "secret", assetBase: "/py-memory/" });
   // @ts-expect-error nothing is written
   await exportRaw({ durability: "strict" });
+
+  await memory.changePassphrase({ passphrase: "old", newPassphrase: "new", timeoutMs: 10 });
+  // @ts-expect-error which one?
+  await memory.changePassphrase({ newPassphrase: "new" });
+  const { report } = await recover({ name: "agent_memory", replace: true });
+  is<boolean>(report.complete);
+  is<number | undefined>(report.tables["fragments"]?.lost);
+  // @ts-expect-error yes or no
+  await recover({ replace: "yes" });
 
   const off = memory.on("change", (change) => {
     is<string>(change.verb);

@@ -39,6 +39,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     monkeypatch.delenv("PY_MEMORY_CHROMIUM", raising=False)
+    monkeypatch.delenv("PY_MEMORY_FIREFOX", raising=False)
     return folder
 
 
@@ -118,22 +119,56 @@ def test_as_root_the_browser_comes_from_the_system(
 ):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     # This apt-get "installs" by making the program appear.
-    install = f'case "$*" in *install*) /bin/cp {path}/apt-get {path}/chromium;; esac'
+    made = " ".join(
+        f"/bin/cp {path}/apt-get {path}/{one};" for one in ("chromium", "firefox-esr", "WebKitWebDriver")
+    )
+    install = f'case "$*" in *install*) {made}; esac'
     script = f'echo "$*" >> {tmp_path}/calls; {install}'
     program(path, "apt-get", script)
-    environment._prepare_browser(tmp_path, Path("no-python"))
+    program(path, "Xvfb", "exit 0")
+    environment._prepare_browsers(tmp_path, Path("no-python"), ["chromium", "webkit", "firefox"])
+    wanted = "chromium webkit2gtk-driver libwebkit2gtk-4.1-0 xvfb firefox-esr"
     assert (tmp_path / "calls").read_text().splitlines() == [
         "-qq update",
-        "-qq -y --no-install-recommends install chromium",
+        f"-qq -y --no-install-recommends install {wanted}",
     ]
+    environment._prepare_browsers(tmp_path, Path("no-python"), ["chromium", "webkit", "firefox"])
+    assert len((tmp_path / "calls").read_text().splitlines()) == 2
 
 
-def test_a_browser_that_cannot_be_had_is_named(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("chromium", "Chromium is missing; install it"),
+        ("firefox", "Firefox is missing; install it"),
+        ("webkit", "WebKitWebDriver or Xvfb is missing; testing in WebKit needs Linux"),
+    ],
+)
+def test_a_browser_that_cannot_be_had_is_named(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
+):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     python = program(path, "python", "echo no network; exit 1")
-    with pytest.raises(MissingError, match="Chromium is missing; install it") as caught:
-        environment._prepare_browser(tmp_path, python)
-    assert "no network" in str(caught.value)
+    with pytest.raises(MissingError, match=says) as caught:
+        environment._prepare_browsers(tmp_path, python, [name])
+    assert "apt-get install" in str(caught.value)
+    assert name != "chromium" or "no network" in str(caught.value)
+
+
+def test_a_browser_that_apt_did_not_bring_is_named(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    program(path, "apt-get", "exit 0")
+    with pytest.raises(MissingError, match="Firefox is missing"):
+        environment._prepare_browsers(tmp_path, Path("no-python"), ["firefox"])
+
+
+def test_the_engines_that_a_run_needs():
+    assert environment.engines_of(["tests/browser", "-x"]) == ("chromium", "firefox", "webkit")
+    assert environment.engines_of(["--engine", "all"]) == ("chromium", "firefox", "webkit")
+    assert environment.engines_of(["-q", "--engine=firefox"]) == ("firefox",)
+    assert environment.engines_of(["--engine", "webkit", "-k", "x"]) == ("webkit",)
 
 
 def test_a_failing_pyodide_build_fails_the_build(project: Project, tmp_path: Path):
@@ -165,7 +200,7 @@ def test_a_second_run_is_quick_and_changes_nothing(project: Project):
     stamps = [project.root / ".venv" / "py-memory.stamp", project.packages / "py-memory.stamp"]
     before = [path.stat().st_mtime_ns for path in stamps]
     start = time.monotonic()
-    environment.prepare(project.root, browser=True)
+    environment.prepare(project.root, browsers=["chromium", "firefox", "webkit"])
     assert time.monotonic() - start < 2
     assert [path.stat().st_mtime_ns for path in stamps] == before
 

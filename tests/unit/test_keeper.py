@@ -7,7 +7,7 @@ import pytest
 
 from py_memory.database import Database
 from py_memory.errors import Aborted, CorruptImage, OwnerLost, QuotaExceeded, StorageLost, UnsupportedFormat
-from py_memory.image.form import decode_meta, encode_meta, encode_page
+from py_memory.image.form import decode_meta, encode_meta, encode_page, mark_of
 from py_memory.image.keeper import FOLD_FRAMES, Keeper
 from py_memory.image.store import MemoryStore
 from tests.unit.seam_operations import drive
@@ -330,10 +330,33 @@ def broken_tree(kept):
         3,
         lambda page: page.__setitem__(slice(0, 12), b"\x0d\x00\x00\xff\xff\x10\x00\x00\x07\x07\x07\x07"),
     )
+    without_marks(kept)
+
+
+def without_marks(kept):
+    meta = replace(decode_meta(kept.store.shelf.meta), format=1, marks=None)
+    kept.store.shelf.meta = encode_meta(meta)
+
+
+def older_page(kept):
+    pages = kept.store.shelf.pages
+    before = dict(pages)
+    kept.add("newer", 3)
+    kept.keep()
+    changed = [number for number in before if pages[number] != before[number] and number > 1]
+    pages[changed[-1]] = before[changed[-1]]
+
+
+def two_older_pages(kept):
+    before = dict(kept.store.shelf.pages)
+    kept.add("newer " * 50, 200)
+    kept.keep()
+    changed = [number for number in before if kept.store.shelf.pages[number] != before[number]]
+    kept.store.shelf.pages.update({number: before[number] for number in changed[-2:]})
 
 
 def newer_format(kept):
-    kept.store.shelf.meta = encode_meta(replace(decode_meta(kept.store.shelf.meta), format=2))
+    kept.store.shelf.meta = encode_meta(replace(decode_meta(kept.store.shelf.meta), format=3))
 
 
 @pytest.mark.parametrize(
@@ -351,6 +374,8 @@ def newer_format(kept):
         (newer_page, "generation"),
         (other_header, "header"),
         (broken_tree, "quick_check"),
+        (older_page, "stale"),
+        (two_older_pages, "stale"),
         (newer_format, None),
     ],
 )
@@ -366,3 +391,33 @@ def test_a_damaged_image_is_refused_and_left_as_it_is(kept, tmp_path, damage, ki
         assert caught.value.details["kind"] == kind
     assert (kept.store.shelf.pages, kept.store.shelf.meta) == before
     assert not os.path.exists(path)
+
+
+def test_the_sum_of_marks_follows_every_write(kept, tmp_path):
+    for step in range(6):
+        kept.add("long " * 300, 100)
+        kept.keep()
+        if step % 2:
+            kept.database.connection.execute("DELETE FROM notes WHERE pk > 120")
+            kept.database.connection.execute("VACUUM")
+            kept.keep()
+        kept.store.abort.append(Aborted("no"))
+        kept.add("refused", 50)
+        with pytest.raises(Aborted):
+            kept.keep()
+        meta = decode_meta(kept.store.shelf.meta)
+        assert meta.marks == sum(mark_of(record) for record in kept.store.shelf.pages.values())
+        assert reopened(kept, str(tmp_path / f"{step}.db"))
+
+
+def test_an_image_of_the_first_format_opens_and_gets_its_marks(kept, tmp_path):
+    kept.add("first", 10)
+    kept.keep()
+    without_marks(kept)
+    again = Kept(str(tmp_path / "again.db"), kept.store)
+    assert again.rows == 10
+    again.add("second")
+    again.keep()
+    meta = decode_meta(kept.store.shelf.meta)
+    assert (meta.format, meta.marks) == (2, sum(map(mark_of, kept.store.shelf.pages.values())))
+    again.close()

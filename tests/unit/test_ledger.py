@@ -130,7 +130,7 @@ def test_changes_name_ids_and_never_content(wire):
     assert found["session.end"] == {"verb": "end", "user_id": "u_1", "session_id": "s_1"}
 
 
-def test_old_notes_go_when_the_memory_is_opened(tmp_path):
+def test_old_notes_go_with_the_first_write(tmp_path):
     path = str(tmp_path / "m.db")
     now = [1_000_000_000_000]
     session = {"session_id": "s_1"}
@@ -142,6 +142,7 @@ def test_old_notes_go_when_the_memory_is_opened(tmp_path):
     for passed, calls, requests in ((KEPT_MS, 1, 1), (KEPT_MS + 1, 0, 1), (REQUESTS_KEPT_MS + 1, 0, 0)):
         now[0] = 1_000_000_000_000 + passed
         with Memory.open(path, clock=lambda: now[0]) as memory:
+            Wire(memory).call("session.end", {**session}, [])
             count = memory.database.row(
                 "SELECT (SELECT count(*) FROM calls), (SELECT count(*) FROM requests)"
             )

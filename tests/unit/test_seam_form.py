@@ -16,7 +16,14 @@ from py_memory.image.form import (
 )
 
 META = Meta(
-    page_size=4096, page_count=3, generation=9, epoch=2, schema=1, created_at=1_700_000_000_000, updated_at=5
+    page_size=4096,
+    page_count=3,
+    generation=9,
+    epoch=2,
+    schema=1,
+    created_at=1_700_000_000_000,
+    updated_at=5,
+    marks=7,
 )
 PAGE = bytes(range(256)) * 16
 
@@ -30,7 +37,7 @@ def kind_of(call, *args):
 
 def test_the_record_about_the_image_is_read_back():
     assert decode_meta(encode_meta(META)) == META
-    assert json.loads(encode_meta(META))["format"] == 1
+    assert json.loads(encode_meta(META))["format"] == 2
 
 
 def test_every_changed_character_of_it_is_noticed():
@@ -48,8 +55,8 @@ def test_what_is_no_record_is_refused(stored):
 
 def test_a_newer_format_is_not_called_damaged():
     with pytest.raises(UnsupportedFormat) as caught:
-        decode_meta(encode_meta(replace(META, format=2)))
-    assert caught.value.details == {"format": 2, "known": 1}
+        decode_meta(encode_meta(replace(META, format=3)))
+    assert caught.value.details == {"format": 3, "known": 2}
 
 
 def test_a_page_is_stored_in_the_documented_form():

@@ -62,10 +62,8 @@ async function keep({ memory, changed }) {
     answer.textContent = t("storage.cannot");
     return;
   }
-  const granted = await navigator.storage.persist();
-  answer.textContent = t(granted ? "storage.granted" : "storage.refused");
-  // The memory asks the browser itself; what it says comes with its next answer.
-  await memory.metrics({ userId: USER });
+  const { persisted } = await memory.persist();
+  answer.textContent = t(persisted ? "storage.granted" : "storage.refused");
   await changed();
 }
 

@@ -4,9 +4,9 @@ import { Agent } from "./agent.js";
 import * as chat from "./chat.js";
 import { Composer, preview } from "./composer.js";
 import * as data from "./data.js";
-import { source } from "./dialogs.js";
+import { confirmed, source } from "./dialogs.js";
 import { byId, el, fill, icon, placeIcons, size } from "./dom.js";
-import { attempt, done, explained, failed, quiet } from "./notices.js";
+import { attempt, done, explained, failed, offer, quiet } from "./notices.js";
 import { showCounts, showFacts, showRecall, showStorage } from "./panel.js";
 import { kept, keepFor, language, preferred, t, use } from "./strings.js";
 import { Timeline } from "./timeline.js";
@@ -67,9 +67,11 @@ async function open() {
   progress("worker");
   try {
     const { openMemory } = /** @type {typeof import("../memory.js")} */ (await import(LIBRARY));
-    memory = await openMemory({ name: "agent_memory", onProgress: progress });
-    memory.on("storage", showStorage);
-    memory.on("closed", ({ code }) => code !== "closed" && lost(code));
+    memory = await openMemory({ name: "agent_memory", fallback: "memory", onProgress: progress });
+    memory.on("storage", stored);
+    memory.on("outdated", reload);
+    stored(memory.storage);
+    memory.on("closed", ({ code }) => code !== "closed" && code !== "outdated" && lost(code));
     agent = new Agent(memory);
     timeline = new Timeline(memory, { open: (fragment) => openSource(fragment.id, fragment.happenedAt), forget, attempt });
     data.connect(page(memory));
@@ -89,12 +91,44 @@ function broken(error) {
   byId("messages").hidden = true;
   byId("boot").classList.add("broken");
   const raw = UNREADABLE.has(code) && el("button", { type: "button", id: "raw", onclick: () => void attempt(takeRaw) }, t("notice.raw"));
-  byId("boot").append(el("div", { class: "failure", role: "alert" }, icon("warn"), el("p", {}, advice), el("p", { class: "soft" }, details), retry, raw));
+  const rescue = code === "corrupt_image" && el("button", { type: "button", id: "rescue", onclick: () => void attempt(rescued) }, t("recover.button"));
+  byId("boot").append(el("div", { class: "failure", role: "alert" }, icon("warn"), el("p", {}, advice), el("p", { class: "soft" }, details), retry, raw, rescue));
+}
+
+/** Look what can be read, show it, and replace what is stored on the person's word only. */
+async function rescued() {
+  const { recover } = /** @type {typeof import("../memory.js")} */ (await import(LIBRARY));
+  const button = /** @type {HTMLButtonElement} */ (byId("rescue"));
+  button.disabled = true;
+  try {
+    const { report } = await recover({ name: "agent_memory" });
+    const sum = (/** @type {"rows" | "lost" | "doubtful"} */ kind) =>
+      ["fragments", "intents"].reduce((total, table) => total + (report.tables[table]?.[kind] ?? 0), 0);
+    const text = t("recover.text", { read: sum("rows"), lost: sum("lost"), doubtful: sum("doubtful") });
+    if (!(await confirmed(t("recover.title"), text, t("recover.yes"), true))) return;
+    await recover({ name: "agent_memory", replace: true });
+    await open();
+    done(t("recover.done"));
+  } finally {
+    button.disabled = false;
+  }
 }
 
 async function takeRaw() {
   const { exportRaw } = /** @type {typeof import("../memory.js")} */ (await import(LIBRARY));
   data.save(await exportRaw({ name: "agent_memory" }), "agent_memory-raw.sqlite3");
+}
+
+/** @param {import("../memory.js").StorageState} storage */
+function stored(storage) {
+  showStorage(storage);
+  byId("unkept").hidden = storage.mode !== "memory";
+}
+
+/** Another version of this page wants the memory: only a reload brings this one back. */
+function reload() {
+  ready(false);
+  offer(t("notice.outdated"), { label: t("notice.reload"), run: () => location.reload() });
 }
 
 /** @param {string} code */

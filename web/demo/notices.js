@@ -69,6 +69,11 @@ export function failed(error, retry) {
   show("alert", advice, retry ? { label: t("notice.retry"), run: retry } : null, details);
 }
 
+/** Something that only the person can set right. @param {string} text @param {Action} action */
+export function offer(text, action) {
+  show("alert", text, action);
+}
+
 /** A refusal of the page itself. @param {string} text */
 export function refused(text) {
   show("alert", text, null);

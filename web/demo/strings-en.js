@@ -117,6 +117,7 @@ export const en = {
   "storage.persistent": "for good, in this browser",
   "storage.best-effort": "in this browser, until it needs the space",
   "storage.memory": "only while this page is open",
+  "storage.unkept": "This browser keeps nothing for this page: all is gone when it is closed. Export a copy before you leave.",
   "storage.used": "Used",
   "storage.of": "{usage} of {quota}",
   "storage.unknown": "the browser does not say",
@@ -188,8 +189,15 @@ export const en = {
   "place.share": "Share",
   "place.invalid": "Latitude is a number from −90 to 90, longitude from −180 to 180.",
 
+  "notice.outdated": "A newer version of this page uses the memory. Reload to go on; what was saved is safe.",
+  "notice.reload": "Reload",
   "notice.retry": "Try again",
   "notice.raw": "Download what is stored",
+  "recover.button": "Recover what can be read",
+  "recover.title": "Replace the damaged memory?",
+  "recover.text": "{read} memories and facts can be read; {doubtful} of them stand in a damaged place and may be wrong. {lost} are known to be lost. Download what is stored first: what cannot be read is gone once it is replaced.",
+  "recover.yes": "Replace it",
+  "recover.done": "The memory was replaced by what could be read.",
   "notice.dismiss": "Dismiss",
   "notice.details": "Details",
 

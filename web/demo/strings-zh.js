@@ -117,6 +117,7 @@ export const zh = {
   "storage.persistent": "长期保存在此浏览器中",
   "storage.best-effort": "保存在此浏览器中，空间不足时可能被清理",
   "storage.memory": "仅在本页打开期间",
+  "storage.unkept": "此浏览器不为本页保存任何内容：关闭页面后一切都会消失。离开前请先导出一份。",
   "storage.used": "已用空间",
   "storage.of": "{usage}，共 {quota}",
   "storage.unknown": "浏览器未提供",
@@ -188,8 +189,15 @@ export const zh = {
   "place.share": "分享",
   "place.invalid": "纬度为 −90 到 90 的数字，经度为 −180 到 180。",
 
+  "notice.outdated": "本页的新版本正在使用这份记忆。重新加载即可继续，已保存的内容是安全的。",
+  "notice.reload": "重新加载",
   "notice.retry": "重试",
   "notice.raw": "下载已存储的内容",
+  "recover.button": "恢复还能读取的内容",
+  "recover.title": "要替换已损坏的记忆吗？",
+  "recover.text": "还能读取 {read} 条记忆和事实，其中 {doubtful} 条位于损坏处，可能有误；已知丢失 {lost} 条。请先下载已存储的内容：替换之后，读不出的部分就不在了。",
+  "recover.yes": "替换",
+  "recover.done": "已用还能读取的内容替换了这份记忆。",
   "notice.dismiss": "关闭提示",
   "notice.details": "详情",
 

@@ -1,6 +1,6 @@
 // @ts-check
 /** Gives tests a worker with Python and the package: lab.run(code) answers with the code's last value. */
-const worker = new Worker(new URL("lab_worker.mjs", import.meta.url), { type: "module" });
+const worker = new Worker(new URL(`lab_worker.mjs${location.search}`, import.meta.url), { type: "module" });
 /** @type {Map<number, {resolve: (value: unknown) => void, reject: (reason: Error) => void}>} */
 const waiting = new Map();
 let count = 0;

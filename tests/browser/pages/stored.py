@@ -38,6 +38,11 @@ async def stored(name):
     return pages, meta.result, [int(key) for key in fence.result]
 
 
+async def databases():
+    """Return the names of the databases that are there; WebKit lists what nobody made, with version 0."""
+    return [entry.name for entry in await js.indexedDB.databases() if entry.version > 0]
+
+
 async def image(name):
     """Return the stored pages joined."""
     pages, _, _ = await stored(name)
@@ -60,5 +65,36 @@ async def change(name, pages=None, **others):
                 store("meta").put(others["meta"], "image")
         if "fence" in others:
             store("fence").put(1, others["fence"])
+
+    await _with(name, "readwrite", work)
+
+
+async def everything(name):
+    """Return all records of all object stores, by store and key; bytes as hexadecimal digits."""
+
+    def work(store):
+        kinds = [store("pages"), store("meta"), store("fence")]
+        return [(kind.name, kind.getAllKeys(), kind.getAll()) for kind in kinds]
+
+    return {
+        f"{kind} {key}": value.to_bytes().hex() if hasattr(value, "to_bytes") else value
+        for kind, keys, values in await _with(name, "readonly", work)
+        for key, value in zip(keys.result, values.result, strict=True)
+    }
+
+
+async def restore(name, records):
+    """Put records, or take away those that are None, as `everything` gave them."""
+
+    def work(store):
+        for place, value in records.items():
+            kind, key = place.split(" ", 1)
+            key = key if kind == "meta" else int(key)
+            if value is None:
+                store(kind).delete(key)
+            elif kind == "pages" or (kind == "meta" and not value.startswith("{")):
+                store(kind).put(to_js(bytes.fromhex(value)), key)
+            else:
+                store(kind).put(value, key)
 
     await _with(name, "readwrite", work)

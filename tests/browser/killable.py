@@ -1,4 +1,4 @@
-"""One person's Chromium, all of whose processes can be killed at once."""
+"""One person's Chromium, all of whose processes can be killed at once, and from any thread."""
 
 import os
 import signal
