@@ -1,8 +1,11 @@
 """Ways to spoil the engine, each of which the crash harness has to notice; run in the worker."""
 # ruff: noqa: ARG001, ARG005  # they stand in for what takes more
 
+from functools import partial
+from random import randrange
+
 from py_memory import ledger
-from py_memory.browser.indexeddb import IndexedDBStore, _put_all
+from py_memory.browser.indexeddb import IndexedDBStore, _fill, _ready
 from py_memory.browser.worker import Desk
 
 
@@ -19,15 +22,9 @@ def record_in_its_own_transaction():
     """Put the pages in one transaction, and the record about the image in another."""
 
     async def put(self, records, meta, end):
-        for part in ("pages", "meta"):
-            transaction = self._transaction(self._stores, "readwrite", self._durability)
-            done = self._heard().first(transaction, "complete", "abort")
-            if part == "pages":
-                _put_all(transaction.objectStore("pages"), records)
-            else:
-                transaction.objectStore("meta").put(meta, "image")
-            transaction.commit()
-            await self._outcome(transaction, await self._settled(done))
+        ready = list(_ready(records))
+        await self.write(partial(_fill, ready), lambda about: None, None)
+        await self.write(lambda pages: None, lambda about: about.put(meta, "image"), end)
 
     IndexedDBStore.put = put
 
@@ -52,14 +49,14 @@ def many_in_two_transactions():
 
 
 def no_fence():
-    """Commit whoever owns the memory."""
+    """Commit whoever owns the memory: the key that is added is never there."""
+    write = IndexedDBStore.write
 
-    async def put(self, records, meta, end):
-        transaction = self._transaction(self._stores, "readwrite", self._durability)
-        done = self._heard().first(transaction, "complete", "abort")
-        _put_all(transaction.objectStore("pages"), records)
-        transaction.objectStore("meta").put(meta, "image")
-        transaction.commit()
-        await self._outcome(transaction, await self._settled(done))
+    async def anyhow(self, pages, beside, end):
+        epoch, self.epoch = self.epoch, -randrange(1_000, 1_000_000_000)
+        try:
+            await write(self, pages, beside, end)
+        finally:
+            self.epoch = epoch
 
-    IndexedDBStore.put = put
+    IndexedDBStore.write = anyhow
