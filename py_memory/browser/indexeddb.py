@@ -16,7 +16,7 @@ from pyodide.ffi import JsException, create_proxy, to_js
 
 from py_memory.browser import faults
 from py_memory.browser.events import Events
-from py_memory.browser.newlog import begin_new_log
+from py_memory.browser.newlog import ROOM_BYTES, begin_new_log
 from py_memory.errors import CorruptImage, Internal, OwnerLost, QuotaExceeded
 from py_memory.image.form import Bytes
 from py_memory.image.store import BATCH, OutcomeUnknown, cut
@@ -70,7 +70,7 @@ class IndexedDBStore:
         """
         await self._connect(create=create)
         # An owner that takes over is in a browser that has not been started since.
-        if create:
+        if create and await _has_room(ROOM_BYTES):
             await begin_new_log(self._connection, self._heard())
         if IndexedDBStore._explicit is None:
             IndexedDBStore._explicit = await self._commits_whole()
@@ -421,6 +421,12 @@ async def estimate() -> tuple[int | None, int | None]:
         return int(found.usage), int(found.quota)
     except (JsException, AttributeError, TypeError, ValueError):
         return None, None
+
+
+async def _has_room(size: int) -> bool:
+    """Whether the browser says that the site may store so many bytes more."""
+    usage, limit = await estimate()
+    return usage is not None and limit is not None and limit - usage >= size
 
 
 async def _bounded(future: "asyncio.Future[str]") -> str:

@@ -17,6 +17,9 @@ from py_memory.browser.events import Events
 LIMIT_SECONDS = 2.0
 """Nobody waits longer than this for a precaution."""
 
+ROOM_BYTES = 64 * 2**20
+"""With less room than this it is left alone: what was deleted is given back to the site only later."""
+
 # Together more than Chromium gathers before it begins a new log; each too small for a file of its own.
 _FILLINGS = 72
 _FILLING_BYTES = 60_000
