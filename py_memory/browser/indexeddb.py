@@ -16,7 +16,7 @@ from pyodide.ffi import JsException, create_proxy, to_js
 
 from py_memory.browser import faults
 from py_memory.browser.events import Events
-from py_memory.browser.newlog import ROOM_BYTES, begin_new_log
+from py_memory.browser.newlog import begin_new_log
 from py_memory.errors import CorruptImage, Internal, OwnerLost, QuotaExceeded
 from py_memory.image.form import Bytes
 from py_memory.image.store import BATCH, OutcomeUnknown, cut
@@ -69,9 +69,6 @@ class IndexedDBStore:
             StorageLost: The browser cannot open it, or there is none and `create` forbids to make it.
         """
         await self._connect(create=create)
-        # An owner that takes over is in a browser that has not been started since.
-        if create and await _has_room(ROOM_BYTES):
-            await begin_new_log(self._connection, self._heard())
         if IndexedDBStore._explicit is None:
             IndexedDBStore._explicit = await self._commits_whole()
         try:
@@ -94,6 +91,11 @@ class IndexedDBStore:
         known = _plain(self._meta)
         if _plain(await self.get("image")) != known:
             raise faults.taken_over()
+
+    async def begin_new_log(self) -> None:
+        """See `newlog`; for a store that has room."""
+        if self._connection is not None:
+            await begin_new_log(self._connection, self._heard())
 
     async def reconnect(self) -> None:
         """Connect again; a database that is gone is not made again."""
@@ -421,12 +423,6 @@ async def estimate() -> tuple[int | None, int | None]:
         return int(found.usage), int(found.quota)
     except (JsException, AttributeError, TypeError, ValueError):
         return None, None
-
-
-async def _has_room(size: int) -> bool:
-    """Whether the browser says that the site may store so many bytes more."""
-    usage, limit = await estimate()
-    return usage is not None and limit is not None and limit - usage >= size
 
 
 async def _bounded(future: "asyncio.Future[str]") -> str:
