@@ -16,6 +16,7 @@ from pyodide.ffi import JsException, create_proxy, to_js
 
 from py_memory.browser import faults
 from py_memory.browser.events import Events
+from py_memory.browser.newlog import begin_new_log
 from py_memory.errors import CorruptImage, Internal, OwnerLost, QuotaExceeded
 from py_memory.image.form import Bytes
 from py_memory.image.store import BATCH, OutcomeUnknown, cut
@@ -90,6 +91,11 @@ class IndexedDBStore:
         known = _plain(self._meta)
         if _plain(await self.get("image")) != known:
             raise faults.taken_over()
+
+    async def begin_new_log(self) -> None:
+        """See `newlog`; for a store that has room."""
+        if self._connection is not None:
+            await begin_new_log(self._connection, self._heard())
 
     async def reconnect(self) -> None:
         """Connect again; a database that is gone is not made again."""

@@ -17,6 +17,7 @@ from py_memory.browser import faults, sealing
 from py_memory.browser.checksum import fast_chain
 from py_memory.browser.indexeddb import IndexedDBStore, database_name, estimate
 from py_memory.browser.locks import WebLock, alone_name, require_secure_context
+from py_memory.browser.newlog import ROOM_BYTES
 from py_memory.browser.zones import intl_zones
 from py_memory.errors import Closed, InvalidArgument, QuotaExceeded, StorageBlocked
 from py_memory.image.keeper import Keeper
@@ -215,6 +216,9 @@ class Owner:
             raise
         if self._estimating is not None:
             await self._estimating
+        # An owner that takes over is in a browser that has not been started since.
+        if not existing and not self._in_memory and (self._quota or 0) - (self._usage or 0) >= ROOM_BYTES:
+            await self._stored.begin_new_log()
         self._memory = memory
 
     async def change_passphrase(self, passphrase: str, new_passphrase: str) -> None:
