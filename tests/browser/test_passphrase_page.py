@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
 
 from tests.browser.test_story import BLANK
 from tests.conftest import OpenBrowser
@@ -100,7 +99,8 @@ def test_nothing_that_is_remembered_is_readable_in_records_or_files(
         assert on_disk(profile, {**SENTINELS, "passphrase": passphrase}) == set()
 
 
-def test_the_page_opens_changes_and_exports(site: StaticServer, page: Page):
+@pytest.mark.core
+def test_the_page_opens_changes_and_exports(site: StaticServer, page: Any):
     site.overrides["/blank.html"] = BLANK
     heard: list[str] = []
     page.on("console", lambda message: heard.append(message.text))
@@ -172,7 +172,7 @@ def test_the_page_opens_changes_and_exports(site: StaticServer, page: Page):
     assert NEW not in told
 
 
-def test_a_sealed_image_is_read_early_too(site: StaticServer, page: Page):
+def test_a_sealed_image_is_read_early_too(site: StaticServer, page: Any):
     site.overrides["/blank.html"] = BLANK
     page.goto(f"{site.url}/blank.html")
     found = page.evaluate(
@@ -194,7 +194,7 @@ def test_a_sealed_image_is_read_early_too(site: StaticServer, page: Page):
     assert found["bytes"] == 4112 + 12 + 12 + 16
 
 
-def test_of_two_changes_at_once_one_counts(site: StaticServer, page: Page):
+def test_of_two_changes_at_once_one_counts(site: StaticServer, page: Any):
     site.overrides["/blank.html"] = BLANK
     page.goto(f"{site.url}/blank.html")
     found = page.evaluate(
