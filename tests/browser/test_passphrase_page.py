@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.engines import Engine
 from tests.browser.test_story import BLANK
 from tests.conftest import OpenBrowser
 from tools.serve import StaticServer
@@ -79,7 +80,11 @@ def on_disk(folder: Path, said: dict[str, str]) -> set[str]:
 
 @pytest.mark.parametrize("passphrase", [OLD, None], ids=["sealed", "plain"])
 def test_nothing_that_is_remembered_is_readable_in_records_or_files(
-    strict_site: StaticServer, open_browser: OpenBrowser, tmp_path: Path, passphrase: str | None
+    strict_site: StaticServer,
+    open_browser: OpenBrowser,
+    engine: Engine,
+    tmp_path: Path,
+    passphrase: str | None,
 ):
     strict_site.overrides["/blank.html"] = BLANK
     profile = tmp_path / "profile"
@@ -93,7 +98,9 @@ def test_nothing_that_is_remembered_is_readable_in_records_or_files(
     if passphrase is None:
         # The searches can find: in a plain memory everything is there to be found.
         assert set(seen["inRecords"]) == set(SENTINELS)
-        assert on_disk(profile, SENTINELS) >= {"text", "chinese", "metadata"}
+        # Firefox compresses its files, and so tears what comes often.
+        torn = {"text"} if engine.name == "firefox" else set()
+        assert on_disk(profile, SENTINELS) >= {"text", "chinese", "metadata"} - torn
     else:
         assert seen["inRecords"] == []
         assert on_disk(profile, {**SENTINELS, "passphrase": passphrase}) == set()
