@@ -22,6 +22,7 @@ const WORKER_FILES = [
   "protocol.js",
   "errors.js",
 ];
+const COPY = "Copy the whole py-memory folder as it was built, and check 'assetBase'.";
 
 /** @param {OpenOptions} options */
 export function checked(options) {
@@ -103,9 +104,10 @@ export async function begin(host, calls, events, { base, args, timeoutMs }, meth
   // Counted in slices: after a sleep of the machine one slice has passed, not the whole limit.
   const watch = setInterval(() => {
     quiet += 1;
-    if (quiet <= 10) return;
-    const hint = "Check the connection and reload; on a slow device raise 'timeoutMs'.";
-    fail(bootError(stage, base, `nothing happened for ${timeoutMs / 1000} s`, hint));
+    if (quiet !== 11) return;
+    void whySilent(stage, base, timeoutMs).then((error) => {
+      if (quiet > 10) fail(error);
+    });
   }, timeoutMs / 10);
   host.onNotice = (notice) => events.emit(notice.event, noticeOf(notice));
   host.onAnswer = (answer) => calls.received(answer);
@@ -126,6 +128,7 @@ export async function begin(host, calls, events, { base, args, timeoutMs }, meth
     throw failure;
   } finally {
     clearInterval(watch);
+    quiet = 0;
     moved();
     document.removeEventListener("securitypolicyviolation", violated);
   }
@@ -141,18 +144,41 @@ export function lost(reason) {
 }
 
 /**
+ * Return what is wrong with the answer for a file of the worker.
+ * @param {URL} url @param {AbortSignal} [signal]
+ */
+async function refusal(url, signal) {
+  const response = await fetch(url, signal ? { signal } : {});
+  const type = response.headers.get("content-type") ?? "nothing";
+  if (!response.ok) return `the server answered ${response.status}`;
+  return type.includes("javascript") ? undefined : `the server sent it as '${type}'`;
+}
+
+/**
+ * Firefox tells nobody of a missing file when a worker has several: look before calling it silence.
+ * @param {string} stage @param {string} base @param {number} timeoutMs
+ */
+async function whySilent(stage, base, timeoutMs) {
+  const signal = AbortSignal.timeout(timeoutMs / 10);
+  for (const path of stage === "worker" ? WORKER_FILES : []) {
+    const url = new URL(path, base);
+    const what = await refusal(url, signal).catch(() => undefined);
+    if (what) return bootError(stage, url, what, COPY);
+  }
+  const hint = "Check the connection and reload; on a slow device raise 'timeoutMs'.";
+  return bootError(stage, base, `nothing happened for ${timeoutMs / 1000} s`, hint);
+}
+
+/**
  * A worker that cannot be loaded says nothing but "error": look for the cause.
  * @param {string} stage @param {string} base @param {string | undefined} policy @param {unknown} cause
  */
 async function whyLost(stage, base, policy, cause) {
-  const copy = "Copy the whole py-memory folder as it was built, and check 'assetBase'.";
   for (const path of stage === "worker" ? WORKER_FILES : []) {
     const url = new URL(path, base);
     try {
-      const response = await fetch(url);
-      const type = response.headers.get("content-type") ?? "nothing";
-      if (!response.ok) return bootError(stage, url, `the server answered ${response.status}`, copy, cause);
-      if (!type.includes("javascript")) return bootError(stage, url, `the server sent it as '${type}'`, copy, cause);
+      const what = await refusal(url);
+      if (what) return bootError(stage, url, what, COPY, cause);
     } catch (fault) {
       const what = navigator.onLine ? "it could not be fetched" : "the browser is offline";
       const hint = "Check the connection and connect-src, then call openMemory again.";
@@ -160,6 +186,6 @@ async function whyLost(stage, base, policy, cause) {
     }
   }
   const what = policy ? `the page's Content-Security-Policy forbids it (${policy})` : "the worker could not run";
-  const hint = policy ? `Add 'self' to ${policy}.` : `${copy} Reload the page.`;
+  const hint = policy ? `Add 'self' to ${policy}.` : `${COPY} Reload the page.`;
   return bootError(stage, base, what, hint, cause);
 }

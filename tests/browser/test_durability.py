@@ -73,7 +73,6 @@ def test_a_write_is_acknowledged_at_complete_and_not_shown_before(lab: Lab):
     assert hits == ["机票 second"]
 
 
-@pytest.mark.core
 def test_a_recall_that_waits_for_a_write_that_fails_does_not_show_it(lab: Lab):
     found = lab.run(
         """
@@ -89,7 +88,6 @@ def test_a_recall_that_waits_for_a_write_that_fails_does_not_show_it(lab: Lab):
     assert found == ["aborted", ["kept"]]
 
 
-@pytest.mark.core
 @pytest.mark.parametrize(
     ("commits", "invalid", "unopenable", "code"),
     [
@@ -146,7 +144,6 @@ def test_after_every_fault_memory_equals_disk_and_the_next_write_works(
     assert last == again == [*shown, "after"]
 
 
-@pytest.mark.core
 def test_errors_say_how_much_room_there_is(lab: Lab):
     found = lab.run(
         """
@@ -187,7 +184,6 @@ def test_a_real_quota_is_met_and_nothing_is_torn(project: Project, dist: Path, e
         assert found == [kept, True]
 
 
-@pytest.mark.core
 def test_a_second_opener_is_told(lab: Lab, request: pytest.FixtureRequest):
     lab.run("memory, session = await started()")
     other = another(lab, request)
@@ -200,7 +196,6 @@ def test_a_second_opener_is_told(lab: Lab, request: pytest.FixtureRequest):
     assert lab.run("await outcome(session.remember('late'))") == "closed"
 
 
-@pytest.mark.core
 def test_a_closed_page_gives_the_name_back(lab: Lab, request: pytest.FixtureRequest):
     other = another(lab, request)
     other.run("memory, session = await started()\nawait session.remember('x')")
@@ -229,7 +224,6 @@ def test_a_robbed_owner_cannot_write(project: Project, dist: Path, engine: Engin
         assert lab.run(ROBBED, NAME="robbed") == ["owner_lost", True, ["mine"]]
 
 
-@pytest.mark.core
 def test_a_stolen_lock_ends_the_ownership(lab: Lab):
     found = lab.run(
         """
@@ -245,7 +239,6 @@ def test_a_stolen_lock_ends_the_ownership(lab: Lab):
     assert found == ["owner_lost", "ok"]
 
 
-@pytest.mark.core
 def test_a_newer_version_closes_the_older_one(lab: Lab, request: pytest.FixtureRequest):
     lab.run("memory, session = await started()\nawait session.remember('kept')")
     opened = lab.page.evaluate(
@@ -270,7 +263,6 @@ def test_a_newer_version_closes_the_older_one(lab: Lab, request: pytest.FixtureR
     assert found == ["outdated", ["kept"], "outdated", "SQLite format 3"]
 
 
-@pytest.mark.core
 def test_a_database_deleted_under_a_live_page_is_not_made_again(lab: Lab):
     found = lab.run(
         """
@@ -590,7 +582,6 @@ def test_a_write_behind_a_stuck_page_is_answered_in_bounds(lab: Lab, request: py
     assert after == [["kept", "late"], True, "ok", True]
 
 
-@pytest.mark.core
 def test_site_data_cleared_under_a_live_page_is_reported(lab: Lab):
     lab.run("memory, session = await started()\nawait session.remember('kept')")
     lab.site.overrides["/clear"] = Override(body=b"", headers={"Clear-Site-Data": '"storage"'})

@@ -1,4 +1,4 @@
-"""The engine's unit tests once more, inside the runtime that pages load, in a worker of Chromium."""
+"""The engine's unit tests once more, inside the runtime that pages load, in a worker of the browser."""
 
 import io
 import json

@@ -1,14 +1,20 @@
 """The browsers themselves: what the other tests rely on holds in every engine."""
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser.engines import Engine, expect
+from tests.browser.engines import Engine, expect, processes
 from tests.browser.scripted import put_blank
 from tests.conftest import OpenBrowser
+from tools.project import Project
 from tools.serve import Override, StaticServer
 
 pytestmark = pytest.mark.core
@@ -42,6 +48,20 @@ FORM = b"""<!doctype html><meta charset="utf-8"><title>Form</title>
   document.querySelector("#file").onchange = async ({ target }) => say(await target.files[0].text());
   setTimeout(() => { document.querySelector("#late").disabled = false; }, 500);
 </script>"""
+
+ALONE = """
+import sys
+from pathlib import Path
+from playwright.sync_api import sync_playwright
+from tests.browser.engines import start_engine
+from tools.project import Project
+
+with sync_playwright() as playwright:
+    engine = start_engine(sys.argv[1], Project(), lambda: playwright)
+    page = engine.launch(Path(sys.argv[2])).pages[0]
+    print(page.evaluate("1 + 1"), flush=True)
+    sys.stdin.read()
+"""
 
 
 def test_storage_outlives_the_browser_and_its_death(
@@ -161,3 +181,29 @@ def test_a_person_at_a_form(page: Any, site: StaticServer) -> None:
     assert page.locator("button").last.get_attribute("id") == "late"
     assert page.screenshot().startswith(b"\x89PNG")
     assert page.title() == "Form"
+
+
+def test_a_run_that_is_killed_leaves_no_browser_behind(
+    engine: Engine, project: Project, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", ALONE, engine.name, str(tmp_path / "ann")],
+        cwd=project.root,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"2\n"
+        begun = processes.descendants(run.pid)
+        assert len(begun) > 3
+        run.kill()
+        run.wait()
+        left = processes.alive(begun)
+        end = time.monotonic() + 20
+        while left and time.monotonic() < end:
+            time.sleep(0.05)
+            left = processes.alive(left)
+    for one in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
+    assert left == []

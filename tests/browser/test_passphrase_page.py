@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
 
+from tests.browser.engines import Engine
 from tests.browser.test_story import BLANK
 from tests.conftest import OpenBrowser
 from tools.serve import StaticServer
@@ -80,7 +80,11 @@ def on_disk(folder: Path, said: dict[str, str]) -> set[str]:
 
 @pytest.mark.parametrize("passphrase", [OLD, None], ids=["sealed", "plain"])
 def test_nothing_that_is_remembered_is_readable_in_records_or_files(
-    strict_site: StaticServer, open_browser: OpenBrowser, tmp_path: Path, passphrase: str | None
+    strict_site: StaticServer,
+    open_browser: OpenBrowser,
+    engine: Engine,
+    tmp_path: Path,
+    passphrase: str | None,
 ):
     strict_site.overrides["/blank.html"] = BLANK
     profile = tmp_path / "profile"
@@ -94,13 +98,16 @@ def test_nothing_that_is_remembered_is_readable_in_records_or_files(
     if passphrase is None:
         # The searches can find: in a plain memory everything is there to be found.
         assert set(seen["inRecords"]) == set(SENTINELS)
-        assert on_disk(profile, SENTINELS) >= {"text", "chinese", "metadata"}
+        # Firefox compresses its files, and so tears what comes often.
+        torn = {"text"} if engine.name == "firefox" else set()
+        assert on_disk(profile, SENTINELS) >= {"text", "chinese", "metadata"} - torn
     else:
         assert seen["inRecords"] == []
         assert on_disk(profile, {**SENTINELS, "passphrase": passphrase}) == set()
 
 
-def test_the_page_opens_changes_and_exports(site: StaticServer, page: Page):
+@pytest.mark.core
+def test_the_page_opens_changes_and_exports(site: StaticServer, page: Any):
     site.overrides["/blank.html"] = BLANK
     heard: list[str] = []
     page.on("console", lambda message: heard.append(message.text))
@@ -172,7 +179,7 @@ def test_the_page_opens_changes_and_exports(site: StaticServer, page: Page):
     assert NEW not in told
 
 
-def test_a_sealed_image_is_read_early_too(site: StaticServer, page: Page):
+def test_a_sealed_image_is_read_early_too(site: StaticServer, page: Any):
     site.overrides["/blank.html"] = BLANK
     page.goto(f"{site.url}/blank.html")
     found = page.evaluate(
@@ -194,7 +201,7 @@ def test_a_sealed_image_is_read_early_too(site: StaticServer, page: Page):
     assert found["bytes"] == 4112 + 12 + 12 + 16
 
 
-def test_of_two_changes_at_once_one_counts(site: StaticServer, page: Page):
+def test_of_two_changes_at_once_one_counts(site: StaticServer, page: Any):
     site.overrides["/blank.html"] = BLANK
     page.goto(f"{site.url}/blank.html")
     found = page.evaluate(

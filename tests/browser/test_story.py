@@ -217,7 +217,6 @@ def test_the_sqlite_file_goes_into_a_fresh_profile_and_into_python(
     assert count == [30, "corrupt_image"]
 
 
-@pytest.mark.core
 def test_forget_and_restore_survive_reopening(open_browser: OpenBrowser, site: StaticServer) -> None:
     page = visit(open_browser, site)
     seen = run(

@@ -167,7 +167,6 @@ def test_changes_and_storage_are_told_in_every_tab(tab: Open) -> None:
         assert heard[1] == tabs[0].run("return memory.storage.generation")
 
 
-@pytest.mark.core
 def test_when_the_owner_is_closed_the_next_takes_over_and_calls_go_on(tab: Open) -> None:
     first, second, third = tab(), tab(), tab()
     first.remember("one")
@@ -181,14 +180,15 @@ def test_when_the_owner_is_closed_the_next_takes_over_and_calls_go_on(tab: Open)
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("end", ["closed", "navigated", "reloaded", "worker"])
-def test_calls_under_way_are_answered_by_the_next_owner_and_applied_once(tab: Open, end: str) -> None:
+def test_calls_under_way_when_the_owner_is_closed_are_applied_once(tab: Open) -> None:
     """Twenty writes of a tab are on their way when the owner goes: each is there once, in order."""
+    goes_under_way(tab, lambda owner: owner.page.close())
 
+
+@pytest.mark.parametrize("end", ["navigated", "reloaded", "worker"])
+def test_calls_under_way_are_answered_by_the_next_owner_and_applied_once(tab: Open, end: str) -> None:
     def go(owner: Tab) -> None:
-        if end == "closed":
-            owner.page.close()
-        elif end == "navigated":
+        if end == "navigated":
             owner.page.goto("about:blank")
         elif end == "reloaded":
             owner.page.reload()
@@ -198,7 +198,6 @@ def test_calls_under_way_are_answered_by_the_next_owner_and_applied_once(tab: Op
     goes_under_way(tab, go)
 
 
-@pytest.mark.core
 @only("chromium", "firefox", because="WebKitWebDriver ends its session when a page crashes")
 def test_calls_under_way_when_the_owner_crashes_are_applied_once(engine: Engine, tab: Open) -> None:
     goes_under_way(tab, lambda owner: engine.crash(owner.page))
@@ -417,7 +416,6 @@ def test_an_older_version_is_told_and_closes_cleanly(
     assert new.run("return (await session.remember('on')).content") == "on"
 
 
-@pytest.mark.core
 def test_without_a_broadcast_channel_one_tab_works_and_a_second_is_told(tab: Open) -> None:
     lacking = "delete globalThis.BroadcastChannel; return (await failing(m.openMemory({ name: 'shared' })));"
     first = tab(wait=False)

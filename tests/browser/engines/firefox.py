@@ -106,9 +106,8 @@ class FirefoxProcess:
         self._write_prefs(profile, prefs, options)
         command = [executable, "--headless", "--no-remote", "--profile", str(profile)]
         self._log = (profile / "stderr.txt").open("w+", encoding="utf-8")
-        self._process = subprocess.Popen(
+        self._process = processes.start(
             [*command, "--remote-debugging-port=0", "about:blank"],
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._log,
             start_new_session=True,

@@ -2,10 +2,23 @@
 
 import contextlib
 import os
+import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+
+def start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program that does not outlive the tests: on Linux it dies with them, also by SIGKILL.
+
+    A `preexec_fn` could ask for that too, but not safely beside threads, of which the servers have some.
+    """
+    setpriv = shutil.which("setpriv")
+    dying = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+    return subprocess.Popen([*dying, *command], stdin=subprocess.DEVNULL, **options)
 
 
 def descendants(pid: int) -> list[int]:
@@ -31,6 +44,11 @@ def _parent(pid: int) -> int | None:
     return None if fields[0] == "Z" else int(fields[1])
 
 
+def alive(pids: list[int]) -> list[int]:
+    """Return those that have not ended."""
+    return [pid for pid in pids if _parent(pid) is not None]
+
+
 def kill(pid: int) -> None:
     """End a process and all below it with SIGKILL, and wait until they are gone."""
     doomed = descendants(pid)
@@ -38,7 +56,7 @@ def kill(pid: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(one, signal.SIGKILL)
     end = time.monotonic() + 10
-    while any(_parent(one) is not None for one in doomed) and time.monotonic() < end:
+    while alive(doomed) and time.monotonic() < end:
         time.sleep(0.01)
 
 

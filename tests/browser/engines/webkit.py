@@ -55,9 +55,8 @@ class WebKit(Engine):
         if driver is None:
             pytest.fail("WebKitGTK's driver is missing: python3 build.py test installs it")
         self._driver = driver
-        self._screen = subprocess.Popen(
+        self._screen = processes.start(
             ["Xvfb", "-displayfd", "1", "-screen", "0", "1600x1200x24", "-nolisten", "tcp"],
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
@@ -100,10 +99,9 @@ class WebKitProcess:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        self._process = subprocess.Popen(
+        self._process = processes.start(
             [driver, f"--port={port}"],
             env={**os.environ, **ENVIRONMENT, "DISPLAY": display},
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             # The console of the pages goes there.
             stderr=subprocess.STDOUT,

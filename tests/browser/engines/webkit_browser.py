@@ -12,6 +12,7 @@ what the console says.
 
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -24,6 +25,7 @@ GLIB = CDLL("libglib-2.0.so.0")
 OBJECT = CDLL("libgobject-2.0.so.0")
 WEBKIT = CDLL("libwebkit2gtk-4.1.so.0")
 MARK = "py-memory:"
+PR_SET_PDEATHSIG = 1
 
 # Callbacks that C may still call: nobody else holds them.
 kept: list[Any] = []
@@ -216,7 +218,8 @@ def listen(path: str) -> None:
 
 
 def main(profile: str, options: dict[str, Any]) -> None:
-    """Run until the driver ends the session."""
+    """Run until the driver ends the session, or is killed."""
+    CDLL(None).prctl(PR_SET_PDEATHSIG, c_ulong(signal.SIGKILL))
     c(GTK, "gtk_init", None, c_void_p, c_void_p)(None, None)
     if options["dark"]:
         settings = c(GTK, "gtk_settings_get_default", c_void_p)()
