@@ -128,6 +128,13 @@ export const en = {
   "storage.refused": "The browser did not promise. It usually agrees once this page is bookmarked or installed, or has been used for a while; export a copy to be safe.",
   "storage.cannot": "This browser cannot promise to keep data. Export a copy to be safe.",
 
+  "reminder.never": "Nothing has been exported yet.",
+  "reminder.long": "The last export was {days} days ago.",
+  "reminder.many": "Since the last export {count} memories or more have come.",
+  "reminder.why": "A browser may clear what a site keeps; Safari does after seven days of use without a visit here.",
+  "reminder.export": "Export now",
+  "reminder.later": "Not today",
+
   "data.json": "Export JSON",
   "data.image": "Download SQLite",
   "data.import": "Import…",
@@ -250,6 +257,7 @@ export const en = {
   "error.closed": "The memory is closed. Try again to open it.",
   "error.timeout": "No answer in time. Try again.",
   "error.outdated": "A newer version of this page is in use. Reload the page.",
+  "error.wrong_passphrase": "This memory is sealed with a passphrase, and this page asks for none. Nothing was changed: open it where the passphrase is asked for.",
   "error.corrupt_image": "What is stored fails its checks. It was left untouched. Export the raw database before anything else.",
   "error.schema_newer": "A newer version wrote this memory. Reload the page to get that version; nothing was changed.",
   "error.too_large": "This is too large to be remembered. Make it smaller.",

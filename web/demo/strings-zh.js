@@ -128,6 +128,13 @@ export const zh = {
   "storage.refused": "浏览器没有承诺。通常在收藏、安装或多次使用本页之后它会同意；为保险起见请导出一份。",
   "storage.cannot": "此浏览器无法承诺保留数据，请导出一份以防万一。",
 
+  "reminder.never": "还没有导出过。",
+  "reminder.long": "上次导出是 {days} 天前。",
+  "reminder.many": "上次导出之后又有了至少 {count} 条记忆。",
+  "reminder.why": "浏览器可能清除网站保存的内容；Safari 在使用了七天而未访问本页后会清除。",
+  "reminder.export": "立即导出",
+  "reminder.later": "今天不再提醒",
+
   "data.json": "导出 JSON",
   "data.image": "下载 SQLite",
   "data.import": "导入…",
@@ -250,6 +257,7 @@ export const zh = {
   "error.closed": "记忆已关闭。请重试以打开。",
   "error.timeout": "没有及时得到回答，请重试。",
   "error.outdated": "本页已有更新的版本在使用，请刷新页面。",
+  "error.wrong_passphrase": "这份记忆用密码加密，而本页不询问密码。内容未作任何更改：请在会询问密码的页面中打开它。",
   "error.corrupt_image": "存储的内容未通过检查，已原样保留。请先导出原始数据库。",
   "error.schema_newer": "这份记忆由更新的版本写入。请刷新页面以获取该版本，内容未作任何更改。",
   "error.too_large": "内容太大，无法记住，请缩小。",
