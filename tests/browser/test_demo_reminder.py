@@ -6,6 +6,8 @@ import pytest
 
 from tests.browser.demo_visitor import Visit, Visitor
 from tests.browser.engines import expect
+from tests.browser.scripted import BLANK, put_blank
+from tools.serve import StaticServer
 
 DAY_MS = 86_400_000
 EXPORTED = "py-memory.demo.exported"
@@ -28,6 +30,11 @@ Object.defineProperty(window, "localStorage", {
 """
 
 
+@pytest.fixture(autouse=True)
+def blank(strict_site: StaticServer) -> None:
+    put_blank(strict_site)
+
+
 def now() -> int:
     return int(time.time() * 1000)
 
@@ -44,7 +51,7 @@ def come_again(visitor: Visitor) -> None:
 def write(visitor: Visitor, count: int, at: int) -> None:
     """Remember in another tab, without a conversation."""
     other = visitor.context.new_page()
-    other.goto(f"{visitor.url}demo/icon.svg")
+    other.goto(visitor.url.rstrip("/") + BLANK)
     other.evaluate(WRITE, {"count": count, "at": at})
     other.close()
     expect(visitor.page.locator("#count-fragments")).not_to_have_text("0")

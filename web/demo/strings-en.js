@@ -251,7 +251,7 @@ export const en = {
   "error.boot_failed": "The memory could not start. Check the connection, reload, then try again.",
   "error.insecure_context": "Browsers give storage and locks only to safe pages: open this page over https or from localhost.",
   "error.quota_exceeded": "The browser has no room left, so this was not saved. Free some space or forget some pictures, then try again.",
-  "error.storage_lost": "The browser closed its storage. Reload the page; what was saved is safe.",
+  "error.storage_lost": "The browser closed this page's storage, or its data was cleared. Reload the page to see what is kept.",
   "error.storage_blocked": "Something else holds the storage. Close other tabs of this page, then try again.",
   "error.owner_lost": "The memory stopped before it answered; the last message may or may not be saved. Try again to reopen it.",
   "error.closed": "The memory is closed. Try again to open it.",

@@ -251,7 +251,7 @@ export const zh = {
   "error.boot_failed": "记忆无法启动。请检查网络，刷新页面后重试。",
   "error.insecure_context": "浏览器只为安全的页面提供存储和锁：请通过 https 或 localhost 打开本页。",
   "error.quota_exceeded": "浏览器空间不足，这次没有保存。请腾出空间或忘记一些图片，然后重试。",
-  "error.storage_lost": "浏览器关闭了存储。请刷新页面，已保存的内容是安全的。",
+  "error.storage_lost": "浏览器关闭了本页的存储，或数据已被清除。请刷新页面，查看还保留了什么。",
   "error.storage_blocked": "存储被占用。请关闭本页的其他标签页，然后重试。",
   "error.owner_lost": "记忆在回答之前停止了，最后一条消息可能已保存，也可能没有。请重试以重新打开。",
   "error.closed": "记忆已关闭。请重试以打开。",
