@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.browser.demo_visitor import READY_MS, Visit
 from tests.browser.engines import expect
+from tests.browser.scripted import put_blank
 from tests.browser.test_tabs import newer
 from tools.serve import StaticServer
 
@@ -27,6 +28,44 @@ def test_two_tabs_work_as_one_and_the_second_goes_on(visit: Visit) -> None:
     ann.page.press("#message", "Enter")
     expect(ann.page.locator("#messages .message:not(.greeting)")).to_have_count(6, timeout=READY_MS)
     ann.ready()
+    ann.behaved()
+
+
+FOCUSED = "document.activeElement.getAttribute('aria-label')"
+WRITTEN = """
+async () => {
+  const { openMemory } = await import("/py-memory/memory.js");
+  const memory = await openMemory({ name: "agent_memory" });
+  const session = await memory.startSession({ userId: "me", sessionId: "other" });
+  await session.remember("It snows");
+  await memory.close();
+}
+"""
+
+
+def test_what_another_tab_writes_leaves_the_focus_where_it_was(
+    visit: Visit, strict_site: StaticServer
+) -> None:
+    ann = visit()
+    ann.say("My name is Ann")
+    other = ann.context.new_page()
+    other.goto(put_blank(strict_site))
+    rows = ann.page.locator("#timeline li:not(.day)")
+    expect(rows).to_have_count(1)
+    for number, opener in enumerate(("#facts button", "#timeline li:last-child button.entry")):
+        ann.page.focus(opener)
+        name = ann.page.evaluate(FOCUSED)
+        other.evaluate(WRITTEN)
+        expect(rows).to_have_count(2 + 2 * number)
+        assert ann.page.evaluate(FOCUSED) == name
+        ann.page.keyboard.press("Enter")
+        dialog = ann.page.get_by_role("dialog", name="Source")
+        expect(dialog).to_be_visible()
+        other.evaluate(WRITTEN)
+        expect(rows).to_have_count(3 + 2 * number)
+        ann.page.keyboard.press("Escape")
+        expect(ann.page.locator("dialog")).to_have_count(0)
+        assert ann.page.evaluate(FOCUSED) == name
     ann.behaved()
 
 
