@@ -66,7 +66,7 @@ class Visitor:
         """Nothing was refused by the policy, nothing left for another origin, the console is empty."""
         assert self.page.evaluate("violations") == []
         assert self.foreign == []
-        assert self.console == []
+        assert not self.console, self.console
 
 
 def png(width: int = 60, height: int = 40) -> bytes:

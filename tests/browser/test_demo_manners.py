@@ -148,8 +148,11 @@ def test_names_contrast_and_layout(visit: Visit, scheme: str, width: int) -> Non
     ann.behaved()
 
 
-def test_second_tab_is_told_and_can_retry(visit: Visit) -> None:
+def test_second_tab_that_cannot_share_is_told_and_can_retry(visit: Visit) -> None:
     ann = visit()
+    ann.context.add_init_script("delete globalThis.BroadcastChannel")
+    ann.page.reload()
+    ann.ready()
     other = ann.context.new_page()
     other.goto(ann.url)
     alert = other.get_by_role("alert")

@@ -4,6 +4,7 @@ import { USER } from "./agent.js";
 import { byId, el, size } from "./dom.js";
 import { confirmed } from "./dialogs.js";
 import { attempt, done } from "./notices.js";
+import { dismissed, exported } from "./reminder.js";
 import { t } from "./strings.js";
 
 /**
@@ -13,7 +14,7 @@ import { t } from "./strings.js";
  *   `changed` shows the memory anew, `cleared` when nothing is left of it; `taken` does so after everything was replaced
  */
 
-const BUTTONS = ["keep", "export-json", "export-image", "import", "clear"];
+const BUTTONS = ["keep", "reminder-export", "export-json", "export-image", "import", "clear"];
 
 /** @param {boolean} on */
 export function enable(on) {
@@ -25,10 +26,10 @@ export function connect(page) {
   const { memory, agent } = page;
   const chooser = /** @type {HTMLInputElement} */ (byId("import-file"));
   byId("keep").onclick = () => void attempt(() => keep(page));
-  byId("export-json").onclick = () =>
-    void attempt(async () => save(await memory.exportJSON({ userId: USER }), `py-memory-${stamp()}.json`));
-  byId("export-image").onclick = () =>
-    void attempt(async () => save(await memory.exportImage(), `py-memory-${stamp()}.db`));
+  for (const id of ["export-json", "reminder-export"])
+    byId(id).onclick = () => void give(() => memory.exportJSON({ userId: USER }), "json");
+  byId("export-image").onclick = () => void give(() => memory.exportImage(), "db");
+  byId("reminder-later").onclick = dismissed;
   byId("import").onclick = () => chooser.click();
   chooser.onchange = () => {
     const [file] = chooser.files ?? [];
@@ -65,6 +66,16 @@ async function keep({ memory, changed }) {
   const { persisted } = await memory.persist();
   answer.textContent = t(persisted ? "storage.granted" : "storage.refused");
   await changed();
+}
+
+/** @param {() => Promise<Blob>} take @param {string} ending */
+function give(take, ending) {
+  return attempt(async () => {
+    // What is said while it is made may not be in it.
+    const began = Date.now();
+    save(await take(), `py-memory-${stamp()}.${ending}`);
+    exported(began);
+  });
 }
 
 /** @param {Blob} blob @param {string} name */

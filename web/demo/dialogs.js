@@ -1,6 +1,6 @@
 // @ts-check
 /** Dialogs: yes or no, the source of a memory, a place. The browser's own dialog element keeps the focus. */
-import { byId, el, fill, icon, picture, short, time } from "./dom.js";
+import { byId, el, fill, focusName, icon, picture, refocus, short, time } from "./dom.js";
 import { label, value } from "./facts.js";
 import { language, t } from "./strings.js";
 
@@ -20,6 +20,7 @@ let count = 0;
  */
 function dialog(title, body, buttons, kind = "") {
   const id = `dialog-${(count += 1)}`;
+  const opener = focusName();
   const closer = el("button", { type: "button", class: "icon", "aria-label": t("dialog.close"), title: t("dialog.close"), onclick: () => box.close() }, icon("close"));
   const box = el(
     "dialog",
@@ -28,7 +29,7 @@ function dialog(title, body, buttons, kind = "") {
     el("div", { class: "dialog-body" }, ...body),
     buttons.length ? el("div", { class: "dialog-foot" }, ...buttons) : null,
   );
-  box.addEventListener("close", () => box.remove());
+  box.addEventListener("close", () => (box.remove(), refocus(opener)));
   box.addEventListener("click", (event) => event.target === box && box.close());
   document.body.append(box);
   box.showModal();

@@ -67,9 +67,23 @@ export function placeIcons() {
   for (const node of document.querySelectorAll("[data-icon]")) node.prepend(icon(node.getAttribute("data-icon") ?? ""));
 }
 
-/** @param {HTMLElement} node @param {...Child} children */
+/** What has the focus in there keeps it if it is made anew. @param {HTMLElement} node @param {...Child} children */
 export function fill(node, ...children) {
+  const name = node.contains(document.activeElement) ? focusName() : null;
   node.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  refocus(name);
+}
+
+/** The name of what has the focus. */
+export function focusName() {
+  return document.activeElement?.getAttribute("aria-label") ?? null;
+}
+
+/** If the focus went with what had it: what has its name now gets it. @param {string | null} name */
+export function refocus(name) {
+  if (!name || document.activeElement !== document.body) return;
+  const named = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[aria-label]"));
+  [...named].find((one) => one.getAttribute("aria-label") === name)?.focus();
 }
 
 /** A picture from memory; its address is given back when it leaves the page. @param {Uint8Array} bytes @param {string | null} type @param {string} alt */

@@ -8,6 +8,7 @@ import { confirmed, source } from "./dialogs.js";
 import { byId, el, fill, icon, placeIcons, size } from "./dom.js";
 import { attempt, done, ended, explained, failed, quiet } from "./notices.js";
 import { showCounts, showFacts, showRecall, showStorage } from "./panel.js";
+import { remind } from "./reminder.js";
 import { kept, keepFor, language, preferred, t, use } from "./strings.js";
 import { Timeline } from "./timeline.js";
 
@@ -209,7 +210,7 @@ async function refreshPanel() {
   showCounts(metrics, facts);
   showStorage(memory.storage);
   showRecall(recalled, openSource);
-  await timeline.refresh();
+  await Promise.all([timeline.refresh(), remind(memory)]);
 }
 
 /** Something was written, in this tab or in another one. */

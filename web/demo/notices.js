@@ -62,7 +62,7 @@ export function done(text, undo) {
 export function explained(error) {
   const { code, message, details } = /** @type {{code?: string, message?: string, details?: Record<string, any>}} */ (error ?? {});
   const advice = t(`error.${code ?? "other"}`, {}, "error.other");
-  const parts = [code ? `${code}: ${message ?? ""}` : String(message ?? error)];
+  const parts = [code ? [code, message].filter(Boolean).join(": ") : String(message ?? error)];
   if (details?.hint && !parts[0].includes(String(details.hint))) parts.push(String(details.hint));
   return { advice, details: parts.join(" ") };
 }

@@ -37,8 +37,8 @@ export class Timeline {
     if (ask !== this.#asked) return;
     this.#list = el("ol", { class: "timeline" });
     this.#day = "";
-    fill(byId("timeline"), page.length ? this.#list : el("p", { class: "empty" }, t("timeline.empty")));
     this.#add(page);
+    fill(byId("timeline"), page.length ? this.#list : el("p", { class: "empty" }, t("timeline.empty")));
     this.#more(page.cursor);
   }
 
