@@ -602,8 +602,9 @@ def test_the_worker_speaks_in_strings_and_buffers(lab: Lab):
         from py_memory.browser.worker import dispatch
         said = []
         async def call(method, binary=None, **args):
-            ok, text, buffers, storage = await dispatch(method, json.dumps(args), binary)
-            said.append([type(ok).__name__, type(text).__name__, storage is None or isinstance(storage, str)])
+            ok, text, buffers, storage, change = await dispatch(method, json.dumps(args), binary)
+            told = all(one is None or isinstance(one, str) for one in (storage, change))
+            said.append([type(ok).__name__, type(text).__name__, told])
             return ok, json.loads(text), [bytes(part.to_bytes()) for part in buffers], storage
         early = (await call("metrics"))[1]["code"]
         opened = await call("open", name=NAME, time_zone="Europe/Paris", asset_base="/x/")

@@ -21,7 +21,7 @@ from py_memory import (
 )
 from py_memory.memory import Memory
 from py_memory.settings import Settings
-from py_memory.wire import MEMORY_VERBS, SESSION_VERBS, WRITING_VERBS
+from py_memory.wire import MEMORY_VERBS, SESSION_VERBS
 
 WEB = Path(__file__).parents[2] / "web"
 DECLARED = (WEB / "memory.d.ts").read_text(encoding="utf-8")
@@ -89,14 +89,6 @@ def test_every_verb_is_declared() -> None:
     # exportJSON and importJSON are written with capitals, which `snake` takes for one word.
     assert MEMORY_VERBS - {"start_session"} <= names("Memory")
     assert names("Session") >= SESSION_VERBS
-
-
-def test_what_writes_is_known_to_the_page() -> None:
-    listed = re.search(
-        r"const WRITES = new Set\(\[(.*?)\]", (WEB / "memory.js").read_text(encoding="utf-8"), re.DOTALL
-    )
-    assert listed
-    assert set(re.findall(r'"([\w.]+)"', listed[1])) == WRITING_VERBS
 
 
 def test_error_codes_are_the_same_everywhere() -> None:

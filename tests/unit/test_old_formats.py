@@ -126,6 +126,7 @@ def killed(path: Path, at: int, more: str) -> bool:
     return ran.returncode != 0
 
 
+@pytest.mark.cpython_only
 @pytest.mark.parametrize("more", ["", "more"])
 def test_an_upgrade_that_is_killed_at_any_step_leaves_the_old_one_whole(tmp_path: Path, more: str):
     target = len(MIGRATIONS) + (more == "more")
@@ -152,6 +153,7 @@ def test_an_upgrade_that_is_killed_at_any_step_leaves_the_old_one_whole(tmp_path
     assert at >= 4
 
 
+@pytest.mark.cpython_only
 def test_the_untouched_copy_is_a_whole_memory(tmp_path: Path):
     path = tmp_path / "one.db"
     path.write_bytes(IMAGE)
