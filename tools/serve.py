@@ -57,7 +57,51 @@ class Override:
     drop: bool = False
 
 
-class StaticServer:
+class LocalServer:
+    """Answers on a port of 127.0.0.1, from threads of its own; `with` starts and stops it."""
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler], port: int = 0) -> None:
+        """Bind the port; 0 takes a free one.
+
+        Raises:
+            OSError: the port is in use.
+        """
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            # A browser that starts opens many connections at once.
+            request_queue_size = 64
+            # Windows would let two servers share a port.
+            allow_reuse_address = sys.platform != "win32"
+
+        self._server = Server(("127.0.0.1", port), handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """Its address, without a slash at the end. Browsers take it for a secure context."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        """Start to serve."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop and free the port."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class StaticServer(LocalServer):
     """Serves folders on a port of 127.0.0.1; `with` starts and stops it.
 
     `headers` go with every answer, `overrides` change the answer for one path ("/py-memory/worker.js"),
@@ -82,23 +126,7 @@ class StaticServer:
         class Handler(_Handler):
             server_of = site
 
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            # Windows would let two servers share a port.
-            allow_reuse_address = sys.platform != "win32"
-
-        self._server = Server(("127.0.0.1", port), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        return int(self._server.server_address[1])
-
-    @property
-    def url(self) -> str:
-        """Its address, without a slash at the end. Browsers take it for a secure context."""
-        return f"http://127.0.0.1:{self.port}"
+        super().__init__(Handler, port)
 
     def find(self, path: str) -> Path | None:
         """Return the file for the path of a request, None where there is none."""
@@ -113,19 +141,6 @@ class StaticServer:
         if found.is_dir():
             found /= "index.html"
         return found if found.is_file() else None
-
-    def __enter__(self) -> Self:
-        """Start to serve."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop and free the port."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     def wait(self) -> None:
         """Serve until interrupted."""

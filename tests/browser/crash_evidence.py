@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from tools.serve import LocalServer
 
 PHASES = ("sql", "complete", "reply")
 LIMIT_SECONDS = 60.0
@@ -41,7 +42,7 @@ class Blow:
         return {"phase": self.kind, "after": self.after, "early": self.early} if self.kind in PHASES else {}
 
 
-class Evidence:
+class Evidence(LocalServer):
     """Hears what pages and workers say, and strikes when it is time; `with` starts and stops it."""
 
     def __init__(self) -> None:
@@ -64,17 +65,7 @@ class Evidence:
         class Handler(_Handler):
             heard_by = evidence
 
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 64
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__init__(Handler)
 
     def arm(self, blow: Blow, strike: Callable[[], None]) -> None:
         """From now on strike as told."""
@@ -93,19 +84,6 @@ class Evidence:
             time.sleep(0.005)
         assert not self._connections, "the killed browser still has connections"
         self._blow = None
-
-    def __enter__(self) -> Self:
-        """Listen."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     def _hear(self, what: str, about: dict[str, Any]) -> tuple[dict[str, Any], float | None]:
         """Return what is answered, and after how many seconds to strike; below 0 before the answer."""

@@ -35,6 +35,13 @@ class Visitor:
         if not request.url.startswith((self.url, "blob:" + self.url.rstrip("/"), "data:")):
             self.foreign.append(request.url)
 
+    def another_tab(self) -> Any:
+        """Go on in one more tab; gives the page that was looked at before."""
+        before, self.page = self.page, self.context.new_page()
+        self.page.goto(self.url)
+        self.ready()
+        return before
+
     def ready(self) -> None:
         expect(self.page.locator("#send")).to_be_enabled(timeout=READY_MS)
 

@@ -48,6 +48,48 @@ async def started():
     return memory, session
 """
 
+CLEAN = """
+faults = js.faults
+faults.delay = faults.invalid = faults.unopenable = faults.years = 0
+faults.commits.length = faults.openings.length = 0
+if "memory" in globals():
+    await outcome(memory.close())
+    del memory
+"""
+
+# A write meets faults: what is shown and stored then, after another write, and after opening again.
+FAULTY = """
+async def meets_faults(start, same):
+    memory, session = await start()
+    await session.remember("before")
+    for fault in commits: js.faults.commits.push(fault)
+    js.faults.invalid, js.faults.unopenable, js.faults.opened = invalid, unopenable, 0
+    code = await outcome(session.remember("during"))
+    left = [js.faults.commits.length, js.faults.invalid, js.faults.unopenable, js.faults.opened]
+    shown, equal = await fragments(memory), await same(memory)
+    after = await outcome(session.remember("after"))
+    equal_again, last = await same(memory), await fragments(memory)
+    await memory.close()
+    memory, _ = await start()
+    again = await fragments(memory)
+    await memory.close()
+    return answer([code, left, shown, [equal, equal_again], after, [last, again]])
+"""
+
+
+def unharmed(found: list[Any], code: str, commits: list[str]) -> None:
+    """Check what `meets_faults` found: memory equals disk throughout, and the next write works."""
+    got, left, shown, equal, after, last = found
+    assert got == code
+    assert left[:3] == [0, 0, 0]
+    assert left[3] <= 3  # a lost connection is opened again at most three times
+    # Only a store that nobody can reach leaves open whether the write was kept; then the disk decides.
+    kept = code == "ok" or commits == ["lost after"]
+    assert shown == (["before", "during"] if kept else ["before"])
+    assert equal == [True, True]
+    assert after == "ok"
+    assert last == [[*shown, "after"]] * 2
+
 
 def put_lab(project: Project, site: StaticServer) -> str:
     """Serve the page and the sources, and return the page's address."""

@@ -12,6 +12,20 @@ HERE = Path(__file__).parent
 ROOT = "/py-memory/"
 BLANK = "/blank.html"
 
+# Before the body of an async function in a page: the module, and what a call is refused with.
+PRELUDE = """
+const m = await import("/py-memory/memory.js");
+const failing = async (promise) => {
+  try {
+    await promise;
+    return "nothing was refused";
+  } catch (error) {
+    const { code, message, details } = error;
+    return { ours: error instanceof m.PyMemoryError, code, message, details };
+  }
+};
+"""
+
 
 def put_blank(site: StaticServer) -> str:
     """Serve an empty page that only gives access to the module, and return its address."""

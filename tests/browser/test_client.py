@@ -7,26 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.browser.scripted import ROOT, put_blank, put_engine
+from tests.browser.scripted import PRELUDE, ROOT, put_blank, put_engine
 from tools.serve import CONTENT_SECURITY_POLICY, StaticServer
 
 SECRET = "a-secret-that-was-told-in-confidence"
 
 Run = Callable[..., Any]
-
-PRELUDE = """
-const m = await import("/py-memory/memory.js");
-const failing = async (promise) => {
-  try {
-    await promise;
-    return "nothing was refused";
-  } catch (error) {
-    const { code, message, details } = error;
-    return { ours: error instanceof m.PyMemoryError, code, message, details };
-  }
-};
-const sent = async (promise) => JSON.parse((await promise).args);
-"""
 
 # Firefox logs a promise that was rejected when the runtime broke down; no handler can keep it from that.
 TRAP = "RuntimeError: unreachable executed"
@@ -43,9 +29,12 @@ def shared(browser: Any, dist: Path) -> Iterator[Run]:
         yield running(page)
 
 
+SENT = "const sent = async (promise) => JSON.parse((await promise).args);"
+
+
 def running(page: Any) -> Run:
     """Give a function that runs the body of an async function in a page."""
-    return lambda body, given=None: page.evaluate(f"async (given) => {{ {PRELUDE}\n{body} }}", given)
+    return lambda body, given=None: page.evaluate(f"async (given) => {{ {PRELUDE}\n{SENT}\n{body} }}", given)
 
 
 @pytest.fixture

@@ -2,20 +2,19 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.browser.engines import Engine
-from tests.browser.lab import SETUP, Lab, laboratory
-from tests.browser.test_durability import CLEAN
-from tools.project import Project
+from tests.browser.lab import Lab
 
 OLD = Path(__file__).resolve().parents[1] / "fixtures" / "format-1"
 TABLES = ("users", "sessions", "fragments", "intents", "changes", "requests")
 
-MORE = """
+PREPARE = (
+    f"TABLES = {TABLES!r}\n"
+    """
+import base64
 from dataclasses import replace
 from py_memory.browser import recover
 from py_memory.image.form import decode_meta, encode_meta, encode_page
@@ -44,21 +43,7 @@ async def put_old(records):
     await stored.change(NAME, pages={**dict.fromkeys(now), **pages}, meta=records["meta"])
     return (await stored.stored(NAME))[:2]
 """
-
-
-@pytest.fixture(scope="module")
-def shared_lab(project: Project, dist: Path, engine: Engine) -> Iterator[Lab]:
-    with laboratory(project, dist, engine) as one:
-        one.run(SETUP)
-        one.run("import base64\n" + MORE, TABLES=TABLES)
-        yield one
-
-
-@pytest.fixture
-def lab(shared_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    shared_lab.run(CLEAN, NAME=request.node.name[:150])
-    yield shared_lab
-    shared_lab.run(CLEAN)
+)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,7 @@ from tools.serve import StaticServer
 def test_two_tabs_work_as_one_and_the_second_goes_on(visit: Visit) -> None:
     ann = visit()
     ann.say("My name is Ann")
-    first = ann.page
-    ann.page = ann.context.new_page()
-    ann.page.goto(ann.url)
-    ann.ready()
+    first = ann.another_tab()
     first.fill("#message", "half a sent")
     ann.say("I prefer window seats")
     expect(first.locator("#messages .message:not(.greeting)")).to_have_count(4)
@@ -108,10 +105,7 @@ DELETE = """() => new Promise((resolve, reject) => {
 def test_a_memory_that_was_closed_stays_told_and_can_be_opened_again(visit: Visit) -> None:
     ann = visit()
     ann.say("My name is Ann")
-    owner = ann.page
-    ann.page = ann.context.new_page()
-    ann.page.goto(ann.url)
-    ann.ready()
+    owner = ann.another_tab()
     owner.evaluate(DELETE)
     owner.close()
     ann.page.fill("#message", "It rains")

@@ -1,38 +1,15 @@
 """The store in a real browser: nothing is acknowledged early, nothing is shown that is not kept."""
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from py_memory.times import system_zones
 from tests.browser.engines import Engine
-from tests.browser.lab import SETUP, Lab, laboratory
+from tests.browser.lab import FAULTY, SETUP, Lab, laboratory, unharmed
 from tools.project import Project
 from tools.serve import Override
-
-CLEAN = """
-js.faults.delay = js.faults.invalid = js.faults.unopenable = js.faults.commits.length = 0
-if "memory" in globals():
-    await outcome(memory.close())
-    del memory
-"""
-
-
-@pytest.fixture(scope="module")
-def shared_lab(project: Project, dist: Path, engine: Engine) -> Iterator[Lab]:
-    with laboratory(project, dist, engine) as one:
-        one.run(SETUP)
-        yield one
-
-
-@pytest.fixture
-def lab(shared_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """The shared page with a name of this test's own."""
-    shared_lab.run(CLEAN, NAME=request.node.name[:150])
-    yield shared_lab
-    shared_lab.run(CLEAN)
 
 
 def another(lab: Lab, request: pytest.FixtureRequest) -> Lab:
@@ -108,40 +85,8 @@ def test_a_recall_that_waits_for_a_write_that_fails_does_not_show_it(lab: Lab):
 def test_after_every_fault_memory_equals_disk_and_the_next_write_works(
     lab: Lab, commits: list, invalid: int, unopenable: int, code: str
 ):
-    found = lab.run(
-        """
-        memory, session = await started()
-        await session.remember("before")
-        for fault in commits: js.faults.commits.push(fault)
-        js.faults.invalid, js.faults.unopenable, js.faults.opened = invalid, unopenable, 0
-        code = await outcome(session.remember("during"))
-        left = [js.faults.commits.length, js.faults.invalid, js.faults.unopenable, js.faults.opened]
-        shown = await fragments(memory)
-        equal = await same(memory)
-        after = await outcome(session.remember("after"))
-        equal_again = await same(memory)
-        last = await fragments(memory)
-        await memory.close()
-        memory = await open_memory(NAME)
-        again = await fragments(memory)
-        await memory.close()
-        answer([code, left, shown, equal, after, equal_again, last, again])
-        """,
-        commits=commits,
-        invalid=invalid,
-        unopenable=unopenable,
-    )
-    got, left, shown, equal, after, equal_again, last, again = found
-    assert got == code
-    assert left[:3] == [0, 0, 0]
-    assert left[3] <= 3  # a lost connection is opened again at most three times
-    # Only a store that nobody can reach leaves open whether the write was kept; then the disk decides.
-    kept = code == "ok" or commits == ["lost after"]
-    assert shown == (["before", "during"] if kept else ["before"])
-    assert equal
-    assert after == "ok"
-    assert equal_again
-    assert last == again == [*shown, "after"]
+    given = {"commits": commits, "invalid": invalid, "unopenable": unopenable}
+    unharmed(lab.run(f"{FAULTY}\nawait meets_faults(started, same)", **given), code, commits)
 
 
 def test_errors_say_how_much_room_there_is(lab: Lab):

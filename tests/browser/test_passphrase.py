@@ -1,18 +1,14 @@
 """A memory with a passphrase: nothing readable is stored, and nothing that was put back is taken for new."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.browser.engines import Engine
-from tests.browser.lab import SETUP, Lab, laboratory
-from tests.browser.test_durability import CLEAN
-from tools.project import Project
+from tests.browser.lab import FAULTY, Lab, unharmed
 
 OLD, NEW = "korrekt Pferd 电池 klammer", "another one, longer"
 
-SEALED = """
+PREPARE = (
+    f"OLD, NEW = {OLD!r}, {NEW!r}\n"
+    """
 async def sealed(passphrase=OLD):
     memory = await open_memory(NAME, passphrase=passphrase)
     session = await memory.start_session("u_1", session_id="s_1")
@@ -38,22 +34,7 @@ async def filled(count):
     await session.remember_many([{"content": f"fragment {n} " * 30} for n in range(count)])
     return memory, session
 """
-
-
-@pytest.fixture(scope="module")
-def shared_lab(project: Project, dist: Path, engine: Engine) -> Iterator[Lab]:
-    with laboratory(project, dist, engine) as one:
-        one.run(SETUP)
-        one.run(SEALED, OLD=OLD, NEW=NEW)
-        yield one
-
-
-@pytest.fixture
-def lab(shared_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """The shared page with a name of this test's own."""
-    shared_lab.run(CLEAN, NAME=request.node.name[:150])
-    yield shared_lab
-    shared_lab.run(CLEAN)
+)
 
 
 def test_what_was_remembered_comes_back_with_the_passphrase_only(lab: Lab):
@@ -370,38 +351,18 @@ def test_a_write_costs_what_it_changes_and_not_what_is_there(lab: Lab):
 def test_after_every_fault_memory_equals_disk(
     lab: Lab, commits: list, invalid: int, unopenable: int, code: str
 ):
+    given = {"commits": commits, "invalid": invalid, "unopenable": unopenable}
     found = lab.run(
-        """
-        async def equal():
-            shown = await memory._owner.run(lambda one: one.database.connection.serialize())
-            return shown == await export_raw(NAME, passphrase=OLD)
+        f"""{FAULTY}
+async def equal(memory):
+    shown = await memory._owner.run(lambda one: one.database.connection.serialize())
+    return shown == await export_raw(NAME, passphrase=OLD)
 
-        memory, session = await sealed()
-        await session.remember("before")
-        for fault in commits: js.faults.commits.push(fault)
-        js.faults.invalid, js.faults.unopenable = invalid, unopenable
-        code = await outcome(session.remember("during"))
-        js.faults.unopenable = 0
-        shown, same = await fragments(memory), await equal()
-        after = await outcome(session.remember("after"))
-        same_again, last = await equal(), await fragments(memory)
-        await memory.close()
-        memory, _ = await sealed()
-        again = await fragments(memory)
-        answer([code, shown, same, after, same_again, last, again])
-        """,
-        commits=commits,
-        invalid=invalid,
-        unopenable=unopenable,
+await meets_faults(sealed, equal)
+""",
+        **given,
     )
-    got, shown, same, after, same_again, last, again = found
-    assert got == code
-    kept = code == "ok" or commits == ["lost after"]
-    assert shown == (["before", "during"] if kept else ["before"])
-    assert same
-    assert after == "ok"
-    assert same_again
-    assert last == again == [*shown, "after"]
+    unharmed(found, code, commits)
 
 
 def test_a_plain_memory_is_sealed_by_opening_it_with_a_passphrase(lab: Lab):

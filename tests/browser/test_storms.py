@@ -3,40 +3,15 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser.engines import Engine, only
-from tests.browser.lab import SETUP, Lab, laboratory
+from tests.browser.engines import only
+from tests.browser.lab import SETUP, Lab
 from tests.browser.scripted import put_blank, replace
 from tests.browser.test_tabs import Tab
-from tools.project import Project
 from tools.serve import StaticServer
-
-CLEAN = """
-js.faults.openings.length = js.faults.commits.length = js.faults.years = js.faults.invalid = 0
-if "memory" in globals():
-    await outcome(memory.close())
-    del memory
-"""
-
-
-@pytest.fixture(scope="module")
-def shared_lab(project: Project, dist: Path, engine: Engine) -> Iterator[Lab]:
-    with laboratory(project, dist, engine) as one:
-        one.run(SETUP)
-        yield one
-
-
-@pytest.fixture
-def lab(shared_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """The shared page with a name of this test's own."""
-    shared_lab.run(CLEAN, NAME=request.node.name[:150])
-    yield shared_lab
-    shared_lab.run(CLEAN)
 
 
 def test_a_connection_that_the_browser_closes_is_opened_again(lab: Lab):

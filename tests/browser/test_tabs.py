@@ -9,20 +9,11 @@ import pytest
 from tests.browser.engines import Engine, only
 from tests.browser.engines.engine import process_of
 from tests.browser.lab import Lab, put_lab
-from tests.browser.scripted import put_blank
+from tests.browser.scripted import PRELUDE, put_blank
 from tools.project import Project
 from tools.serve import Override, StaticServer
 
-PRELUDE = """
-const m = await import("/py-memory/memory.js");
-const failing = async (promise) => {
-  try {
-    await promise;
-    return "nothing was refused";
-  } catch ({ code, details }) {
-    return { code, details };
-  }
-};
+TEXTS = """
 const texts = async (query = { userId: "u", limit: 1000 }) =>
   (await memory.timeline({ ...query, order: "oldest" })).map(({ content }) => content);
 """
@@ -75,11 +66,11 @@ class Tab:
 
     def run(self, body: str, given: Any = None) -> Any:
         """Run the body of an async function in the page."""
-        return self.page.evaluate(f"async (given) => {{ {PRELUDE}\n{body} }}", given)
+        return self.page.evaluate(f"async (given) => {{ {PRELUDE}\n{TEXTS}\n{body} }}", given)
 
     def start(self, body: str) -> None:
         """Start it and do not wait: its result is in `window.answer`, a promise."""
-        self.page.evaluate(f"() => {{ window.answer = (async () => {{ {PRELUDE}\n{body} }})(); }}")
+        self.page.evaluate(f"() => {{ window.answer = (async () => {{ {PRELUDE}\n{TEXTS}\n{body} }})(); }}")
 
     def answer(self) -> Any:
         """What the started one came to."""

@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import shutil
 import signal
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,18 @@ class EngineError(Exception):
 def process_of(page: Any) -> int:
     """Return the process in which a page and its workers run."""
     return processes.busiest(os.getpid(), lambda: page.evaluate(SPIN))
+
+
+@contextlib.contextmanager
+def passing(name: str, start: Callable[[Path], Any]) -> Iterator[Any]:
+    """Start a browser on a profile of its own and end both; gives its process."""
+    profile = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    process = start(profile)
+    try:
+        yield process
+    finally:
+        process.close()
+        shutil.rmtree(profile, ignore_errors=True)
 
 
 class Engine(ABC):

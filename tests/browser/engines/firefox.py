@@ -4,7 +4,6 @@ import base64
 import contextlib
 import json
 import re
-import shutil
 import subprocess
 import tempfile
 import time
@@ -17,7 +16,7 @@ import pytest
 
 from tests.browser.engines import processes
 from tests.browser.engines.bidi import BiDi
-from tests.browser.engines.engine import Engine, EngineError
+from tests.browser.engines.engine import Engine, EngineError, passing
 from tests.browser.engines.page import Context, Download, Message, Page, Request
 from tools.environment import find_firefox
 from tools.project import Project
@@ -81,14 +80,10 @@ class Firefox(Engine):
     @contextlib.contextmanager
     def browser(self, *, room: int | None = None) -> Iterator["FirefoxBrowser"]:
         assert self._executable is not None
-        profile = Path(tempfile.mkdtemp(prefix="firefox-"))
+        executable = self._executable
         limited = {"dom.quotaManager.temporaryStorage.fixedLimit": room // 1024} if room else {}
-        process = FirefoxProcess(self._executable, profile, limited, {})
-        try:
+        with passing("firefox", lambda profile: FirefoxProcess(executable, profile, limited, {})) as process:
             yield FirefoxBrowser(process)
-        finally:
-            process.close()
-            shutil.rmtree(profile, ignore_errors=True)
 
     def kill(self, context: "FirefoxContext") -> None:
         context.process.kill()

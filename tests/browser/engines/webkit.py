@@ -12,13 +12,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.browser.engines import processes
-from tests.browser.engines.engine import Engine, EngineError
+from tests.browser.engines.engine import Engine, EngineError, passing
 from tests.browser.engines.page import Context, Download, Message, Page, Request
 from tests.browser.engines.webdriver import WebDriver
 from tests.browser.engines.webkit_browser import MARK
@@ -68,13 +69,9 @@ class WebKit(Engine):
 
     @contextlib.contextmanager
     def browser(self, *, room: int | None = None) -> Iterator["WebKitBrowser"]:
-        profile = Path(tempfile.mkdtemp(prefix="webkit-"))
-        process = WebKitProcess(self._driver, self._display, profile, {"room": room})
-        try:
+        start = partial(WebKitProcess, self._driver, self._display, options={"room": room})
+        with passing("webkit", start) as process:
             yield WebKitBrowser(process)
-        finally:
-            process.close()
-            shutil.rmtree(profile, ignore_errors=True)
 
     def kill(self, context: "WebKitContext") -> None:
         context.process.kill()
