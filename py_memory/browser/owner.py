@@ -52,6 +52,7 @@ class Owner:
         self._quota: int | None = None
         self._estimated = 0.0
         self._estimating: asyncio.Task[None] | None = None
+        self._new_log: asyncio.Future[None] | None = None
 
     @classmethod
     async def open(
@@ -216,9 +217,10 @@ class Owner:
             raise
         if self._estimating is not None:
             await self._estimating
-        # An owner that takes over is in a browser that has not been started since.
+        # An owner that takes over is in a browser that has not been started since. Nobody waits for it:
+        # whatever is written from now on stands behind it in IndexedDB's own queue.
         if not existing and not self._in_memory and (self._quota or 0) - (self._usage or 0) >= ROOM_BYTES:
-            await self._stored.begin_new_log()
+            self._new_log = asyncio.ensure_future(self._stored.begin_new_log())
         self._memory = memory
 
     async def change_passphrase(self, passphrase: str, new_passphrase: str) -> None:
@@ -295,6 +297,8 @@ class Owner:
 
     async def _let_go(self) -> None:
         try:
+            if self._new_log is not None:
+                await asyncio.wait([self._new_log])
             await self._stored.close()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
