@@ -7,6 +7,8 @@
  * to the letter: every write changes it.
  */
 
+import { databaseName } from "./protocol.js";
+
 /** Records are asked for in the same portions as the engine asks for them. */
 const BATCH = 1024;
 /** Bytes of a page's record: 16 before the page. */
@@ -26,7 +28,7 @@ export async function readEarly(name) {
   /** @type {IDBDatabase | undefined} */
   let database;
   try {
-    const opening = indexedDB.open(`py-memory:${name}`, 1);
+    const opening = indexedDB.open(databaseName(name), 1);
     // A database that is not there is not for us to make.
     opening.onupgradeneeded = () => opening.transaction?.abort();
     database = await answer(opening);

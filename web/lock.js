@@ -1,7 +1,7 @@
 // @ts-check
 /** The lock of a memory's name: waited for, held, given back, or taken from an owner that is frozen. */
 import { PyMemoryError } from "./errors.js";
-import { aloneName, lockName } from "./protocol.js";
+import { aloneName, databaseName } from "./protocol.js";
 
 /** Who takes the lock away keeps others from doing the same for so long. */
 const HEIR_MS = 1000;
@@ -82,7 +82,7 @@ export class NameLock {
     };
     // A request that steals, or that does not wait, takes no signal.
     const waits = options.steal || options.ifAvailable ? options : { signal: request.signal };
-    navigator.locks.request(lockName(this.#name), waits, hold).catch((error) => {
+    navigator.locks.request(databaseName(this.#name), waits, hold).catch((error) => {
       if (request !== this.#request) return;
       if (error?.name === "AbortError") this.onRobbed();
       else this.onRefused(new PyMemoryError("storage_blocked", "The browser refused to give a lock: check that this page may use its storage."));

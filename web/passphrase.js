@@ -9,6 +9,7 @@
  * another passphrase means another record and nothing else.
  */
 import { PyMemoryError } from "./errors.js";
+import { databaseName } from "./protocol.js";
 
 const VERSION = 1;
 const KDF = "PBKDF2-SHA-256";
@@ -216,7 +217,7 @@ function storedKey(name) {
     /** @type {IDBOpenDBRequest} */
     let request;
     try {
-      request = indexedDB.open(`py-memory:${name}`);
+      request = indexedDB.open(databaseName(name));
     } catch {
       blocked("the browser refuses it to this page");
       return;

@@ -43,8 +43,8 @@ import { BootError, CODES, PyMemoryError } from "./errors.js";
 export const WIRE = 1;
 export const SCHEMA = 2;
 
-/** @param {string} name of a memory */
-export const lockName = (name) => `py-memory:${name}`;
+/** Of a memory: its database, its lock, and the channel of its tabs. @param {string} name */
+export const databaseName = (name) => `py-memory:${name}`;
 /** Held by an owner that does not share (py_memory/browser/locks.py). @param {string} name */
 export const aloneName = (name) => `py-memory-alone:${name}`;
 /** Held by a worker for as long as it lives. @param {string} server */

@@ -1,6 +1,6 @@
 // @ts-check
 /** The owner's worker answers the other tabs: one BroadcastChannel, on which calls arrive and answers leave. */
-import { SCHEMA, WIRE, lockName } from "./protocol.js";
+import { SCHEMA, WIRE, databaseName } from "./protocol.js";
 
 /**
  * @typedef {import("./protocol.js").Word} Word
@@ -30,7 +30,7 @@ export class Sharing {
     this.#server = server;
     this.#claim = claim;
     this.#desk = desk;
-    this.#channel = new BroadcastChannel(lockName(name));
+    this.#channel = new BroadcastChannel(databaseName(name));
     this.#channel.onmessage = ({ data }) => this.#heard(data);
     this.#say({ kind: "owner", server, ...claim });
   }

@@ -15,7 +15,7 @@ import { NameLock } from "./lock.js";
 import { begin, lost } from "./opening.js";
 import { checkPassphrase } from "./passphrase.js";
 import { alreadyOpen, closed, heldUp, outdated, plain, vanished } from "./reasons.js";
-import { Args, SCHEMA, WIRE, fromWire, lockName, noticeOf } from "./protocol.js";
+import { Args, SCHEMA, WIRE, databaseName, fromWire, noticeOf } from "./protocol.js";
 
 /**
  * @typedef {import("./protocol.js").Word} Word
@@ -129,7 +129,7 @@ export class Tab {
       void this.#joinAlone();
       return;
     }
-    this.#channel = new BroadcastChannel(lockName(this.#given.name));
+    this.#channel = new BroadcastChannel(databaseName(this.#given.name));
     this.#channel.onmessage = ({ data }) => this.#heard(data);
     this.#lock.wait();
     this.#say({ kind: "who" });

@@ -15,9 +15,10 @@ from pyodide.ffi import JsException
 from py_memory import boundary
 from py_memory.browser import faults, sealing
 from py_memory.browser.checksum import fast_chain
-from py_memory.browser.indexeddb import IndexedDBStore, database_name, estimate
+from py_memory.browser.indexeddb import IndexedDBStore, estimate
 from py_memory.browser.locks import WebLock, alone_name, require_secure_context
 from py_memory.browser.newlog import ROOM_BYTES
+from py_memory.browser.opening import database_name
 from py_memory.browser.zones import intl_zones
 from py_memory.errors import Closed, InvalidArgument, QuotaExceeded, StorageBlocked
 from py_memory.image.keeper import Keeper

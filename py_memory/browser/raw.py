@@ -6,7 +6,8 @@ import js
 
 from py_memory.browser.events import Events
 from py_memory.browser.faults import blocked, lost, name_of
-from py_memory.browser.indexeddb import Opening, bytes_of_all, database_name
+from py_memory.browser.indexeddb import bytes_of_all
+from py_memory.browser.opening import Opening, database_name
 from py_memory.browser.sealing import WebSealing, checked, key_missing, sealing_of
 from py_memory.database import PAGE_SIZE
 from py_memory.errors import NotFound, StorageLost

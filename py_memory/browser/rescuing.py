@@ -4,8 +4,9 @@ import json
 import time
 from typing import Any
 
-from py_memory.browser.indexeddb import IndexedDBStore, database_name
+from py_memory.browser.indexeddb import IndexedDBStore
 from py_memory.browser.locks import WebLock, alone_name, require_secure_context
+from py_memory.browser.opening import database_name
 from py_memory.browser.raw import joined, stored_records
 from py_memory.browser.sealing import sealing_of
 from py_memory.database import PAGE_SIZE

@@ -64,13 +64,13 @@ def test_a_first_opening_that_ends_with_an_unknown_error_is_no_new_memory(lab: L
 def test_an_opening_that_is_never_answered_ends_and_a_late_success_is_closed(lab: Lab):
     found = lab.run(
         """
-        from py_memory.browser import indexeddb
-        before, indexeddb.OPEN_SECONDS = indexeddb.OPEN_SECONDS, 0.5
+        from py_memory.browser import opening
+        before, opening.OPEN_SECONDS = opening.OPEN_SECONDS, 0.5
         js.faults.openings.push("silence")
         begun = time.monotonic()
         code = await outcome(open_memory(NAME))
         took = time.monotonic() - begun
-        indexeddb.OPEN_SECONDS = before
+        opening.OPEN_SECONDS = before
         js.faults.answer()
         try:
             js.faults.last.transaction("meta")
