@@ -51,6 +51,7 @@ class IndexedDBStore:
         self._unowned = False
         self._watched: tuple[asyncio.Future[str], float] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._new_log: asyncio.Future[None] | None = None
 
     async def open(self, *, create: bool = True) -> None:
         """Connect, make the database if there is none and `create` allows it, and raise the epoch.
@@ -78,16 +79,17 @@ class IndexedDBStore:
         """
         if not self._unowned:
             return
+        await self._after_new_log()
         await self._raise_epoch()
         self._unowned = False
         known = _plain(self._meta)
         if _plain(await self.get("image")) != known:
             raise faults.taken_over()
 
-    async def begin_new_log(self) -> None:
-        """See `newlog`; for a store that has room."""
+    def begin_new_log(self) -> None:
+        """See `newlog`; nobody waits for it but the next write."""
         if self._connection is not None:
-            await begin_new_log(self._connection, self._heard())
+            self._new_log = asyncio.ensure_future(begin_new_log(self._connection, self._heard()))
 
     async def reconnect(self) -> None:
         """Connect again; a database that is gone is not made again."""
@@ -163,6 +165,7 @@ class IndexedDBStore:
         self, pages: Callable[[Any], None], beside: Callable[[Any], None], end: int | None
     ) -> None:
         """Let both object stores be filled in one transaction; drop the pages beyond `end`."""
+        await self._after_new_log()
         transaction = self._transaction(self._stores, "readwrite", self._durability)
         done = self._heard().first(transaction, "complete", "abort")
         try:
@@ -190,6 +193,7 @@ class IndexedDBStore:
     async def close(self) -> None:
         """Let go of the connection and of every proxy; twice does nothing."""
         if self._events is not None:
+            await self._after_new_log()
             self._drop()
             if self._timer is not None:
                 self._timer.cancel()
@@ -228,6 +232,15 @@ class IndexedDBStore:
             return False
         # Where there is no room, that is why it was undone, and nothing is known.
         return faults.name_of(transaction.error or self._heard().failed) == "ConstraintError" or None
+
+    async def _after_new_log(self) -> None:
+        """Wait until the room for it was granted or refused.
+
+        Chromium refuses what stands behind a request for more room than there is, however small.
+        """
+        if self._new_log is not None:
+            await asyncio.wait([self._new_log])
+            self._new_log = None
 
     def _commit(self, transaction: Any) -> None:
         """Let it end without waiting for its requests to be answered, where that is safe."""

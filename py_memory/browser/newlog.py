@@ -17,9 +17,6 @@ from py_memory.browser.events import Events
 LIMIT_SECONDS = 2.0
 """Nobody waits longer than this for a precaution."""
 
-ROOM_BYTES = 64 * 2**20
-"""With less room than this it is left alone: what was deleted is given back to the site only later."""
-
 # Together more than Chromium gathers before it begins a new log; each too small for a file of its own.
 _FILLINGS = 72
 _FILLING_BYTES = 60_000
@@ -30,7 +27,7 @@ async def begin_new_log(connection: Any, events: Events) -> None:
     if not js.Reflect.has(js.IDBVersionChangeEvent.prototype, "dataLoss"):
         return  # another browser, with another store
     filling = js.Uint8Array.new(_FILLING_BYTES)
-    # Where there is no room for it, the memory is opened all the same.
+    # Where there is no room for it, the browser refuses it whole, and the memory works all the same.
     with suppress(JsException):
         for filled in (True, False):
             transaction = connection.transaction("fence", "readwrite")

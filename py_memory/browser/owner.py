@@ -17,7 +17,6 @@ from py_memory.browser import faults, sealing
 from py_memory.browser.checksum import fast_chain
 from py_memory.browser.indexeddb import IndexedDBStore, estimate
 from py_memory.browser.locks import WebLock, alone_name, require_secure_context
-from py_memory.browser.newlog import ROOM_BYTES
 from py_memory.browser.opening import database_name
 from py_memory.browser.zones import intl_zones
 from py_memory.errors import Closed, InvalidArgument, QuotaExceeded, StorageBlocked
@@ -53,7 +52,6 @@ class Owner:
         self._quota: int | None = None
         self._estimated = 0.0
         self._estimating: asyncio.Task[None] | None = None
-        self._new_log: asyncio.Future[None] | None = None
 
     @classmethod
     async def open(
@@ -218,10 +216,9 @@ class Owner:
             raise
         if self._estimating is not None:
             await self._estimating
-        # An owner that takes over is in a browser that has not been started since. Nobody waits for it:
-        # whatever is written from now on stands behind it in IndexedDB's own queue.
-        if not existing and not self._in_memory and (self._quota or 0) - (self._usage or 0) >= ROOM_BYTES:
-            self._new_log = asyncio.ensure_future(self._stored.begin_new_log())
+        # An owner that takes over is in a browser that has not been started since.
+        if not existing and not self._in_memory:
+            self._stored.begin_new_log()
         self._memory = memory
 
     async def change_passphrase(self, passphrase: str, new_passphrase: str) -> None:
@@ -298,8 +295,6 @@ class Owner:
 
     async def _let_go(self) -> None:
         try:
-            if self._new_log is not None:
-                await asyncio.wait([self._new_log])
             await self._stored.close()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
