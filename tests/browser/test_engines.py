@@ -89,10 +89,14 @@ def test_two_tabs_of_one_person(open_browser: OpenBrowser, site: StaticServer) -
     for page in (first, second):
         page.goto(put_blank(site))
         assert page.evaluate("document.visibilityState") == "visible"
-    first.evaluate("() => { navigator.locks.request('one', () => new Promise(() => {})); }")
     first.evaluate(
-        """() => { new BroadcastChannel("talk").onmessage =
-          ({ data, target }) => target.postMessage(data + 1); }"""
+        """() => new Promise((granted) => {
+          navigator.locks.request("one", () => { granted(); return new Promise(() => {}); });
+        })"""
+    )
+    first.evaluate(
+        """() => { globalThis.talk = new BroadcastChannel("talk");
+          talk.onmessage = ({ data, target }) => target.postMessage(data + 1); }"""
     )
     answer = """async () => {
       const channel = new BroadcastChannel("talk");
